@@ -1,0 +1,111 @@
+# Tests are found by their place:
+#   tests/unit/<room>/test_*.c     one cmocka program each             label unit
+#   tests/lua/**/*_spec.lua        busted inside the streamlua binary  label lua (abi_spec: abi)
+#   tests/functional/*_spec.lua    busted that starts the real binary  label functional
+# A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
+# `short` runs under the sanitizers too, `serial` runs with no other test beside it.
+if(NOT SL_TESTS)
+  return()
+endif()
+enable_testing()
+
+set(SL_TEST_ENVIRONMENT
+  "ASAN_OPTIONS=detect_stack_use_after_return=0:abort_on_error=0"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "SL_TEST_BUILD=${SL_BUILD}"
+  "SL_TEST_BINARY=$<TARGET_FILE:streamlua>")
+
+# sl_add_test(NAME name LABEL label SOURCE file COMMAND ...)
+function(sl_add_test)
+  cmake_parse_arguments(T "" "NAME;LABEL;SOURCE" "COMMAND" ${ARGN})
+  add_test(NAME ${T_NAME} COMMAND ${T_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(labels ${T_LABEL})
+  set(timeout 120)
+  set(serial OFF)
+  file(STRINGS ${T_SOURCE} marks LIMIT_COUNT 12 REGEX "(labels|timeout): ")
+  foreach(mark IN LISTS marks)
+    if(mark MATCHES "labels: ([a-z ]+)")
+      string(STRIP "${CMAKE_MATCH_1}" words)
+      string(REPLACE " " ";" words "${words}")
+      list(APPEND labels ${words})
+    endif()
+    if(mark MATCHES "timeout: ([0-9]+)")
+      set(timeout ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  if("serial" IN_LIST labels)
+    set(serial ON)
+  endif()
+  if(SL_SANITIZED)
+    math(EXPR timeout "${timeout} * 3")
+  endif()
+  set_tests_properties(${T_NAME} PROPERTIES
+    LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial}
+    ENVIRONMENT "${SL_TEST_ENVIRONMENT}")
+endfunction()
+
+file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/test_*.c)
+foreach(source IN LISTS unit_tests)
+  file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/tests/unit ${source})
+  get_filename_component(room ${relative} DIRECTORY)
+  get_filename_component(name ${relative} NAME_WE)
+  string(REPLACE "/" "_" target "unit_${room}_${name}")
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE sl_flags sl_core PkgConfig::CMOCKA PkgConfig::PROTOBUF_C)
+  target_include_directories(${target} PRIVATE
+    ${CMAKE_SOURCE_DIR}/core ${CMAKE_SOURCE_DIR}/tests/unit ${SL_GEN_DIR} ${SL_GEN_DIR}/proto)
+  target_compile_definitions(${target} PRIVATE SL_MODULE="test")
+  # cmocka's function tables and mocks are static or file-local by habit, not by need.
+  target_compile_options(${target} PRIVATE -Wno-missing-prototypes)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/unit/${room} OUTPUT_NAME ${name})
+  add_dependencies(${target} sl_proto_headers sl_abi_generated)
+  sl_add_test(NAME unit/${room}/${name} LABEL unit SOURCE ${source} COMMAND ${target})
+endforeach()
+
+function(sl_add_specs label)
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/tests ${source})
+    string(REGEX REPLACE "_spec\\.lua$" "" name ${relative})
+    set(spec_label ${label})
+    if(name STREQUAL "lua/abi")
+      set(spec_label abi)
+    endif()
+    sl_add_test(NAME ${name} LABEL ${spec_label} SOURCE ${source}
+      COMMAND streamlua exec tests/support/busted.lua ${source})
+  endforeach()
+endfunction()
+file(GLOB_RECURSE lua_specs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/lua/*_spec.lua)
+file(GLOB_RECURSE functional_specs CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/tests/functional/*_spec.lua)
+sl_add_specs(lua ${lua_specs})
+sl_add_specs(functional ${functional_specs})
+
+sl_add_test(NAME check/rooms LABEL check SOURCE ${CMAKE_SOURCE_DIR}/scripts/check-rooms
+  COMMAND ${SL_LUAJIT} ${CMAKE_SOURCE_DIR}/scripts/check-rooms)
+sl_add_test(NAME check/meta LABEL check SOURCE ${CMAKE_SOURCE_DIR}/scripts/gen-meta
+  COMMAND ${SL_LUAJIT} ${CMAKE_SOURCE_DIR}/scripts/gen-meta --check)
+
+# Every header compiles alone and twice: one generated translation unit a header.
+if(SL_BUILD STREQUAL "dev")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/core/*.h)
+  list(FILTER headers EXCLUDE REGEX "\\.abi\\.h$")
+  set(header_units "")
+  foreach(header IN LISTS headers)
+    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/core ${header})
+    set(unit ${SL_GEN_DIR}/headers/${relative}.c)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${relative}\"\n#include \"${relative}\"\n")
+    list(APPEND header_units ${unit})
+  endforeach()
+  if(header_units)
+    add_library(sl_header_checks OBJECT ${header_units})
+    target_link_libraries(sl_header_checks PRIVATE sl_flags Threads::Threads PkgConfig::LUAJIT
+      PkgConfig::UV PkgConfig::PROTOBUF_C sl_zookeeper)
+    target_include_directories(sl_header_checks PRIVATE
+      ${CMAKE_SOURCE_DIR}/core ${SL_GEN_DIR} ${SL_GEN_DIR}/proto)
+    target_compile_definitions(sl_header_checks PRIVATE SL_MODULE="header")
+    target_compile_options(sl_header_checks PRIVATE -O0)
+    add_dependencies(sl_header_checks sl_proto_headers sl_abi_generated)
+  endif()
+endif()
