@@ -21,6 +21,7 @@ if(SL_BUILD STREQUAL "dev")
   target_compile_definitions(sl_flags INTERFACE SL_DEBUG=1)
 elseif(SL_BUILD STREQUAL "release")
   target_compile_options(sl_flags INTERFACE -O2)
+  target_compile_definitions(sl_flags INTERFACE NDEBUG)
 elseif(SL_BUILD STREQUAL "asan")
   set(SL_SANITIZED TRUE)
   target_compile_options(sl_flags INTERFACE -O1

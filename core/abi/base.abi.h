@@ -40,3 +40,40 @@ int32_t sl_abi_layout_count(void);
  * a field, in the order of the text. The array is static; bit fields are left out.
  */
 const struct sl_abi_layout *sl_abi_layouts(void);
+
+/*
+ * Returns the code of the last failure (negative), or 0 when there is none. Like all functions
+ * sl_error_* it reads the record that the last failed call of this thread left; their strings are
+ * valid until the next call that fails.
+ */
+int32_t sl_error_code(void);
+
+/* Returns the name of a code, "EINVAL" for SL_EINVAL, "OK" for 0, "EUNKNOWN" for any other. */
+const char *sl_error_name(int32_t code);
+
+/* Returns the phrase that describes a code, "invalid argument" for SL_EINVAL. */
+const char *sl_error_text(int32_t code);
+
+/* Returns the code whose name is given ("EINVAL"), or 0 when there is none. */
+int32_t sl_error_from_name(const char *name);
+
+/* Returns the message of the last failure, without its causes; "" when there is none. */
+const char *sl_error_message(void);
+
+/* Returns the saved errno of an ESYS failure, else 0. */
+int32_t sl_error_errno(void);
+
+/* Returns the C file, without folders, that reported the last failure; "" when there is none. */
+const char *sl_error_file(void);
+
+/* Returns the line of that report, 0 when there is none. */
+int32_t sl_error_line(void);
+
+/* Returns how many causes the last failure has (0 to 4). */
+int32_t sl_error_cause_count(void);
+
+/* Returns the message of cause index (from 0, the root last); "" for an index out of range. */
+const char *sl_error_cause(int32_t index);
+
+/* Empties the record, so that a later sl_error_code() tells of later failures only. */
+void sl_error_clear(void);
