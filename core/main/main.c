@@ -64,8 +64,9 @@ main(int argc, char **argv)
 {
     char home[PATH_MAX + 256];
     if (sl_lua_home_find(home, sizeof(home)) != 0) {
-        fprintf(stderr, "error: Lua files not found: %s\n"
-                        "hint: set STREAMLUA_HOME to the folder that holds lua/streamlua\n",
+        fprintf(stderr,
+                "error: Lua files not found: %s\n"
+                "hint: set STREAMLUA_HOME to the folder that holds lua/streamlua\n",
                 home);
         return 1;
     }
