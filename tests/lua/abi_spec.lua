@@ -1,3 +1,4 @@
+-- labels: short
 -- The ABI text, the loaded symbols, the C layouts and the documentation must say the same.
 local abi = require 'streamlua.abi'
 local header = dofile('scripts/abi/bare_header.lua')

@@ -7,4 +7,9 @@
 -- loaded modules between files.
 package.loaded['busted.luajit'] = function() end
 
-require 'busted.runner'({ standalone = false, output = 'plainTerminal' })
+-- The runner tells of failures by its exit code; what it raises is an error of its own.
+local ok, message = pcall(require 'busted.runner', { standalone = false, output = 'plainTerminal' })
+if not ok then
+  io.stderr:write('error: ', tostring(message), '\n')
+  os.exit(1, true)
+end

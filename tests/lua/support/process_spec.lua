@@ -1,3 +1,4 @@
+-- labels: short
 local process = require 'support.process'
 
 describe('support.process', function()
