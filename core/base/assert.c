@@ -16,17 +16,18 @@ static void __attribute__((noreturn)) die_with_backtrace(void)
 }
 
 void
-sl__assert_fail(const char *file, int line, const char *function, const char *text)
+sl__assert_fail(const char *module, const char *file, int line, const char *function,
+                const char *text)
 {
-    fprintf(stderr, "assertion failed: %s:%d: %s: %s\n", file, line, function, text);
+    fprintf(stderr, "assertion failed: [%s] %s:%d: %s: %s\n", module, file, line, function, text);
     die_with_backtrace();
 }
 
 void
-sl__assert_fail_values(const char *file, int line, const char *function, const char *text,
-                       long long left, long long right)
+sl__assert_fail_values(const char *module, const char *file, int line, const char *function,
+                       const char *text, long long left, long long right)
 {
-    fprintf(stderr, "assertion failed: %s:%d: %s: %s (%lld and %lld)\n", file, line, function, text,
-            left, right);
+    fprintf(stderr, "assertion failed: [%s] %s:%d: %s: %s (%lld and %lld)\n", module, file, line,
+            function, text, left, right);
     die_with_backtrace();
 }

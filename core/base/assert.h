@@ -7,11 +7,18 @@
 
 #include "base/err.h"
 
+/* The build names the room; code compiled by hand has none. */
+#ifdef SL_MODULE
+#define SL__ASSERT_MODULE SL_MODULE
+#else
+#define SL__ASSERT_MODULE "-"
+#endif
+
 /* Dies unless the condition holds. */
 #define sl_assert(condition)                                                                       \
     do {                                                                                           \
         if (__builtin_expect(!(condition), 0)) {                                                   \
-            sl__assert_fail(SL_FILE_NAME, __LINE__, __func__, #condition);                         \
+            sl__assert_fail(SL__ASSERT_MODULE, SL_FILE_NAME, __LINE__, __func__, #condition);      \
         }                                                                                          \
     } while (0)
 
@@ -29,22 +36,24 @@
 #define sl__assert_compare(a, op, b)                                                               \
     do {                                                                                           \
         if (__builtin_expect(!((a)op(b)), 0)) {                                                    \
-            sl__assert_fail_values(SL_FILE_NAME, __LINE__, __func__, #a " " #op " " #b,            \
-                                   (long long)(a), (long long)(b));                                \
+            sl__assert_fail_values(SL__ASSERT_MODULE, SL_FILE_NAME, __LINE__, __func__,            \
+                                   #a " " #op " " #b, (long long)(a), (long long)(b));             \
         }                                                                                          \
     } while (0)
 
-/* For checks that cost more than O(1): compiled out with NDEBUG (release builds). */
-#ifdef NDEBUG
-#define sl_debug_assert(condition) ((void)sizeof(condition))
-#else
+/* For checks that cost more than O(1): active where the build defines SL_DEBUG (not in release). */
+#ifdef SL_DEBUG
 #define sl_debug_assert(condition) sl_assert(condition)
+#else
+#define sl_debug_assert(condition) ((void)sizeof(condition))
 #endif
 
 /* Marks a place that no input can reach. */
-#define sl_unreachable() sl__assert_fail(SL_FILE_NAME, __LINE__, __func__, "unreachable")
+#define sl_unreachable()                                                                           \
+    sl__assert_fail(SL__ASSERT_MODULE, SL_FILE_NAME, __LINE__, __func__, "unreachable")
 
-void sl__assert_fail(const char *file, int line, const char *function, const char *text)
+void sl__assert_fail(const char *module, const char *file, int line, const char *function,
+                     const char *text) __attribute__((noreturn, cold));
+void sl__assert_fail_values(const char *module, const char *file, int line, const char *function,
+                            const char *text, long long left, long long right)
     __attribute__((noreturn, cold));
-void sl__assert_fail_values(const char *file, int line, const char *function, const char *text,
-                            long long left, long long right) __attribute__((noreturn, cold));

@@ -62,7 +62,7 @@ sl_pool_owns(const struct sl_pool *self, const void *block)
            (at - start) % self->block_bytes == 0;
 }
 
-#ifndef NDEBUG
+#ifdef SL_DEBUG
 static bool
 block_is_free(const struct sl_pool *self, const void *block)
 {
@@ -82,7 +82,7 @@ sl_pool_give(struct sl_pool *self, void *block)
     }
     sl_assert_lt(0, self->used);
     sl_assert(sl_pool_owns(self, block));
-#ifndef NDEBUG
+#ifdef SL_DEBUG
     sl_assert(!block_is_free(self, block));
 #endif
     memcpy(block, &self->free_list, sizeof(void *));
