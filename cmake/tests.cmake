@@ -15,8 +15,16 @@ set(SL_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_stack_use_after_return=0:abort_on_error=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "XDG_STATE_HOME=${CMAKE_BINARY_DIR}/tests/home/state"
+  "XDG_CONFIG_HOME=${CMAKE_BINARY_DIR}/tests/home/config"
   "SL_TEST_BUILD=${SL_BUILD}"
   "SL_TEST_BINARY=$<TARGET_FILE:streamlua>")
+
+# What a developer's shell may hold must not reach the tests.
+set(SL_TEST_UNSET LUA_PATH=unset: LUA_CPATH=unset: LUA_INIT=unset: NO_COLOR=unset:)
+foreach(name IN ITEMS HOME CLUSTER STATE CONFIG SET OUTPUT COLOR VERBOSE QUIET TIMEOUT)
+  list(APPEND SL_TEST_UNSET "STREAMLUA_${name}=unset:")
+endforeach()
 
 # sl_add_test(NAME name LABEL label SOURCE file COMMAND ...)
 function(sl_add_test)
@@ -44,7 +52,7 @@ function(sl_add_test)
   endif()
   set_tests_properties(${T_NAME} PROPERTIES
     LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial}
-    ENVIRONMENT "${SL_TEST_ENVIRONMENT}")
+    ENVIRONMENT "${SL_TEST_ENVIRONMENT}" ENVIRONMENT_MODIFICATION "${SL_TEST_UNSET}")
 endfunction()
 
 # What a C test of the core is compiled and linked with.
