@@ -3,7 +3,8 @@ local process = require 'support.process'
 
 local PROBE = [[
 local abi = require 'streamlua.abi'
-print(abi.ffi.string(abi.C.sl_version()), package.searchpath('streamlua.abi', package.path))
+print(abi.ffi.string(abi.C.sl_version()))
+print(package.searchpath('streamlua.abi', package.path))
 ]]
 
 -- Runs the probe with a binary from another folder; returns the place of the Lua files.
@@ -13,7 +14,7 @@ local function lua_place(folder, binary, env)
   local r = process.run({ 'exec', script }, { program = binary, env = env, cwd = folder })
   assert.equal('', r.stderr)
   assert.equal(0, r.code)
-  return (r.stdout:match('%S+\t(%S+)/lua/streamlua/abi.lua\n$'))
+  return (r.stdout:match('\n(.+)/lua/streamlua/abi.lua\n$'))
 end
 
 local function install(prefix)
@@ -91,6 +92,6 @@ describe('libstreamlua.so', function()
       LD_LIBRARY_PATH = process.binary:match('^(.*)/[^/]*$'),
     } })
     assert.equal('', r.stderr)
-    assert.truthy(r.stdout:find('^%d+%.%d+%.%d+\t'))
+    assert.truthy(r.stdout:find('^%d+%.%d+%.%d+\n'))
   end)
 end)
