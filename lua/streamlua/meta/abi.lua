@@ -9,9 +9,164 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field offset integer
 ---@field size integer
 
+--- Bytes given to the builder, borrowed for the call.
+---@class sl_topology_text: ffi.cdata*
+---@field data ffi.cdata*
+---@field len integer
+
+--- A stream a component emits.
+---@class sl_topology_stream: ffi.cdata*
+---@field name ffi.cdata*
+---@field is_direct boolean
+---@field field_count integer
+---@field fields ffi.cdata*
+
+--- A stream a component reads.
+---@class sl_topology_input: ffi.cdata*
+---@field source ffi.cdata*
+---@field stream ffi.cdata*
+---@field grouping integer
+---@field field_count integer
+---@field fields ffi.cdata*
+---@field custom_ref ffi.cdata*
+
+--- What one task of a component needs. NaN = unset: the packing's default applies.
+---@class sl_topology_resources: ffi.cdata*
+---@field cpu_cores number
+---@field ram_bytes number
+---@field disk_bytes number
+
+--- One key of the topology's config.
+---@class sl_topology_setting: ffi.cdata*
+---@field key ffi.cdata*
+---@field value ffi.cdata*
+---@field value_len integer
+
+---@class sl_topology_component: ffi.cdata*
+---@field kind integer
+---@field name ffi.cdata*
+---@field script ffi.cdata*
+---@field code_name ffi.cdata*
+---@field parallelism_declared number
+---@field parallelism integer
+---@field resources sl_topology_resources
+---@field config ffi.cdata*
+---@field config_len integer
+---@field stream_count integer
+---@field streams sl_topology_stream
+---@field input_count integer
+---@field inputs sl_topology_input
+
+---@class sl_topology: ffi.cdata*
+---@field name ffi.cdata*
+---@field is_system boolean
+---@field component_count integer
+---@field components sl_topology_component
+---@field setting_count integer
+---@field settings sl_topology_setting
+
+--- A component to be added, without its streams and inputs.
+---@class sl_topology_component_spec: ffi.cdata*
+---@field kind integer
+---@field name sl_topology_text
+---@field script sl_topology_text
+---@field code_name sl_topology_text
+---@field parallelism number
+---@field resources sl_topology_resources
+---@field config sl_topology_text
+
+--- A stream to be added. fields may be NULL when field_count is 0.
+---@class sl_topology_stream_spec: ffi.cdata*
+---@field name sl_topology_text
+---@field is_direct boolean
+---@field fields sl_topology_text
+---@field field_count integer
+
+--- An input to be added. field_count may be 0, custom_ref empty.
+---@class sl_topology_input_spec: ffi.cdata*
+---@field source sl_topology_text
+---@field stream sl_topology_text
+---@field grouping integer
+---@field fields sl_topology_text
+---@field field_count integer
+---@field custom_ref sl_topology_text
+
+--- One finding of validation.
+---@class sl_topology_problem: ffi.cdata*
+---@field code integer
+---@field severity integer
+---@field component integer
+---@field input integer
+---@field component_name ffi.cdata*
+---@field stream ffi.cdata*
+---@field message ffi.cdata*
+
+--- Where a component stands in the graph of who reads whom.
+---@class sl_topology_place: ffi.cdata*
+---@field rank integer
+---@field scc integer
+---@field is_cyclic boolean
+---@field is_reachable boolean
+
+--- The tasks of a component: ids first .. first + count - 1.
+---@class sl_task_range: ffi.cdata*
+---@field first integer
+---@field count integer
+
+--- A list of problems.
+---@class sl_topology_problems: ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
+---@field SL_COMPONENT_SPOUT integer
+---@field SL_COMPONENT_BOLT integer
+---@field SL_COMPONENT_STATE_SPOUT integer
+---@field SL_COMPONENT_SYSTEM integer
+---@field SL_GROUPING_SHUFFLE integer
+---@field SL_GROUPING_FIELDS integer
+---@field SL_GROUPING_ALL integer
+---@field SL_GROUPING_GLOBAL integer
+---@field SL_GROUPING_DIRECT integer
+---@field SL_GROUPING_NONE integer
+---@field SL_GROUPING_LOCAL_OR_SHUFFLE integer
+---@field SL_GROUPING_PARTIAL_KEY integer
+---@field SL_GROUPING_CUSTOM integer
+---@field SL_TOPOLOGY_ERROR integer
+---@field SL_TOPOLOGY_WARNING integer
+---@field SL_TOPOLOGY_BAD_NAME integer
+---@field SL_TOPOLOGY_BAD_FIELD_NAME integer
+---@field SL_TOPOLOGY_DUPLICATE_COMPONENT integer
+---@field SL_TOPOLOGY_DUPLICATE_STREAM integer
+---@field SL_TOPOLOGY_DUPLICATE_FIELD integer
+---@field SL_TOPOLOGY_DUPLICATE_INPUT integer
+---@field SL_TOPOLOGY_UNKNOWN_COMPONENT integer
+---@field SL_TOPOLOGY_UNKNOWN_STREAM integer
+---@field SL_TOPOLOGY_UNKNOWN_FIELD integer
+---@field SL_TOPOLOGY_NO_SPOUT integer
+---@field SL_TOPOLOGY_SPOUT_WITH_INPUTS integer
+---@field SL_TOPOLOGY_BOLT_WITHOUT_INPUTS integer
+---@field SL_TOPOLOGY_NO_FIELDS integer
+---@field SL_TOPOLOGY_DIRECT_MISMATCH integer
+---@field SL_TOPOLOGY_BAD_PARALLELISM integer
+---@field SL_TOPOLOGY_BAD_KEY_GROUPS integer
+---@field SL_TOPOLOGY_BAD_RESOURCE integer
+---@field SL_TOPOLOGY_STATE_SPOUT integer
+---@field SL_TOPOLOGY_BAD_KIND integer
+---@field SL_TOPOLOGY_BAD_GROUPING integer
+---@field SL_TOPOLOGY_TOO_LARGE integer
+---@field SL_TOPOLOGY_CYCLE integer
+---@field SL_TOPOLOGY_UNREACHABLE integer
+---@field SL_PARALLELISM_MAX integer
+---@field SL_KEY_GROUPS_MIN integer
+---@field SL_KEY_GROUPS_MAX integer
+---@field SL_TOPOLOGY_NAME_MAX integer
+---@field SL_TOPOLOGY_FIELD_MAX integer
+---@field SL_TOPOLOGY_COMPONENTS_MAX integer
+---@field SL_TOPOLOGY_STREAMS_MAX integer
+---@field SL_TOPOLOGY_FIELDS_MAX integer
+---@field SL_TOPOLOGY_INPUTS_MAX integer
+---@field SL_TOPOLOGY_CONFIG_MAX integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -84,5 +239,150 @@ function C.sl_error_cause(index) end
 
 --- Empties the record, so that a later sl_error_code() tells of later failures only.
 function C.sl_error_clear() end
+
+--- Returns an empty topology, to be freed with sl_abi_topology_free. NULL: no name given.
+---@param name string|ffi.cdata*
+---@param name_len integer
+---@return sl_topology
+function C.sl_abi_topology_new(name, name_len) end
+
+--- Frees a topology of any function here. NULL is allowed.
+---@param topology sl_topology|ffi.cdata*
+function C.sl_abi_topology_free(topology) end
+
+--- Adds a component; nothing is validated yet. Returns its index from 0, or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param spec sl_topology_component_spec|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_add(topology, spec) end
+
+--- Adds a stream to the component with this index. Returns the index of the stream, or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param component integer
+---@param spec sl_topology_stream_spec|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_add_stream(topology, component, spec) end
+
+--- Adds an input to the component with this index. Returns the index of the input, or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param component integer
+---@param spec sl_topology_input_spec|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_add_input(topology, component, spec) end
+
+--- Sets a config key to a canonical value (streamlua.topology.canonical). Returns 0 or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param key sl_topology_text
+---@param value sl_topology_text
+---@return integer
+function C.sl_abi_topology_set(topology, key, value) end
+
+--- Returns everything that is wrong with a user's topology, to be freed with
+--- sl_abi_topology_problems_free. NULL (SL_EINVAL) for a system topology.
+---@param topology sl_topology|ffi.cdata*
+---@return sl_topology_problems
+function C.sl_abi_topology_validate(topology) end
+
+--- Frees a list of problems. NULL is allowed.
+---@param problems sl_topology_problems|ffi.cdata*
+function C.sl_abi_topology_problems_free(problems) end
+
+--- Returns the number of problems, or SL_EINVAL.
+---@param problems sl_topology_problems|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_problem_count(problems) end
+
+--- Returns a problem by its index from 0, valid as long as the list; NULL out of range.
+---@param problems sl_topology_problems|ffi.cdata*
+---@param index integer
+---@return sl_topology_problem
+function C.sl_abi_topology_problem(problems, index) end
+
+--- Returns the word for a problem code, "unknown-component" and so on; NULL for other numbers.
+---@param code integer
+---@return ffi.cdata*
+function C.sl_abi_topology_problem_name(code) end
+
+--- Returns "spout", "bolt", "state_spout" or "system"; NULL for other numbers.
+---@param kind integer
+---@return ffi.cdata*
+function C.sl_abi_component_kind_name(kind) end
+
+--- Returns the name of a grouping such as "local_or_shuffle"; NULL for other numbers.
+---@param grouping integer
+---@return ffi.cdata*
+function C.sl_abi_grouping_kind_name(grouping) end
+
+--- Writes the place of every component in the graph; count must be the number of components. Returns
+--- 0 or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param places sl_topology_place|ffi.cdata*
+---@param count integer
+---@return integer
+function C.sl_abi_topology_places(topology, places, count) end
+
+--- Returns the system topology of a valid user's topology, a new value. ackers is the number of
+--- acker tasks, -1 = as the topology's config says. NULL with SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@param ackers integer
+---@return sl_topology
+function C.sl_abi_topology_system(topology, ackers) end
+
+--- Writes the first task ids of a system topology, a range a component; count must be the number of
+--- components. Returns 0, SL_EINVAL or SL_ERANGE.
+---@param topology sl_topology|ffi.cdata*
+---@param ranges sl_task_range|ffi.cdata*
+---@param count integer
+---@return integer
+function C.sl_abi_topology_task_ranges(topology, ranges, count) end
+
+--- Returns the number of key groups of a topology: config key_groups or the default; or SL_EINVAL.
+---@param topology sl_topology|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_key_groups(topology) end
+
+--- Returns the default number of key groups for the largest parallelism, or SL_EINVAL below 1.
+---@param largest_parallelism integer
+---@return integer
+function C.sl_abi_key_groups_default(largest_parallelism) end
+
+--- Writes the first owner (a task id) of each of group_count groups: contiguous ranges in the order
+--- of the task_count tasks, equal within 1. Returns 0 or SL_EINVAL.
+---@param tasks ffi.cdata*
+---@param task_count integer
+---@param owners ffi.cdata*
+---@param group_count integer
+---@return integer
+function C.sl_abi_key_groups_assign(tasks, task_count, owners, group_count) end
+
+--- Writes the owners after a change of the tasks, equal within 1 and with the fewest groups moved;
+--- new_owners may be old_owners. Returns the number of groups that moved, or SL_EINVAL.
+---@param old_owners ffi.cdata*
+---@param group_count integer
+---@param tasks ffi.cdata*
+---@param task_count integer
+---@param new_owners ffi.cdata*
+---@return integer
+function C.sl_abi_key_groups_rebalance(old_owners, group_count, tasks, task_count, new_owners) end
+
+--- Encodes a topology (proto/topology.proto). Returns the number of bytes, which are written to data
+--- when capacity is not less; SL_EINVAL or SL_ELIMIT.
+---@param topology sl_topology|ffi.cdata*
+---@param data ffi.cdata*
+---@param capacity integer
+---@return integer
+function C.sl_abi_topology_encode(topology, data, capacity) end
+
+--- Returns the topology that bytes encode, a new value. NULL with SL_EPROTO, SL_ELIMIT or SL_EINVAL.
+---@param data ffi.cdata*
+---@param size integer
+---@return sl_topology
+function C.sl_abi_topology_decode(data, size) end
+
+--- Returns 1 when two topologies say the same, else 0; SL_EINVAL without two topologies.
+---@param a sl_topology|ffi.cdata*
+---@param b sl_topology|ffi.cdata*
+---@return integer
+function C.sl_abi_topology_equal(a, b) end
 
 return C
