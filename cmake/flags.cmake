@@ -12,7 +12,7 @@ set(CMAKE_BUILD_TYPE "" CACHE STRING "unused: see SL_BUILD" FORCE)
 add_library(sl_flags INTERFACE)
 target_compile_options(sl_flags INTERFACE
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2
-  -fno-omit-frame-pointer -g)
+  -fno-omit-frame-pointer -fno-semantic-interposition -g)
 target_compile_definitions(sl_flags INTERFACE _GNU_SOURCE)
 
 set(SL_SANITIZED FALSE)

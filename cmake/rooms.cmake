@@ -44,3 +44,5 @@ endfunction()
 sl_room_uses(loop PkgConfig::UV)
 sl_room_uses(state sl_zookeeper)
 sl_room_uses(main PkgConfig::LUAJIT)
+# Debian keeps C modules of Lua in a folder of the machine's architecture.
+target_compile_definitions(sl_main PRIVATE SL_MULTIARCH="${CMAKE_LIBRARY_ARCHITECTURE}")

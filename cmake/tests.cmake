@@ -2,6 +2,8 @@
 #   tests/unit/<room>/test_*.c     one cmocka program each             label unit
 #   tests/lua/**/*_spec.lua        busted inside the streamlua binary  label lua (abi_spec: abi)
 #   tests/functional/*_spec.lua    busted that starts the real binary  label functional
+#   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
+#                                  linked with tests/fuzz/driver.c     label fuzz
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
 # `short` runs under the sanitizers too, `serial` runs with no other test beside it.
 if(NOT SL_TESTS)
@@ -13,8 +15,16 @@ set(SL_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_stack_use_after_return=0:abort_on_error=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "XDG_STATE_HOME=${CMAKE_BINARY_DIR}/tests/home/state"
+  "XDG_CONFIG_HOME=${CMAKE_BINARY_DIR}/tests/home/config"
   "SL_TEST_BUILD=${SL_BUILD}"
   "SL_TEST_BINARY=$<TARGET_FILE:streamlua>")
+
+# What a developer's shell may hold must not reach the tests.
+set(SL_TEST_UNSET LUA_PATH=unset: LUA_CPATH=unset: LUA_INIT=unset: NO_COLOR=unset:)
+foreach(name IN ITEMS HOME CLUSTER STATE CONFIG SET OUTPUT COLOR VERBOSE QUIET TIMEOUT)
+  list(APPEND SL_TEST_UNSET "STREAMLUA_${name}=unset:")
+endforeach()
 
 # sl_add_test(NAME name LABEL label SOURCE file COMMAND ...)
 function(sl_add_test)
@@ -42,7 +52,18 @@ function(sl_add_test)
   endif()
   set_tests_properties(${T_NAME} PROPERTIES
     LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial}
-    ENVIRONMENT "${SL_TEST_ENVIRONMENT}")
+    ENVIRONMENT "${SL_TEST_ENVIRONMENT}" ENVIRONMENT_MODIFICATION "${SL_TEST_UNSET}")
+endfunction()
+
+# What a C test of the core is compiled and linked with.
+function(sl_core_test target)
+  target_link_libraries(${target} PRIVATE sl_flags sl_core PkgConfig::CMOCKA PkgConfig::PROTOBUF_C)
+  target_include_directories(${target} PRIVATE
+    ${CMAKE_SOURCE_DIR}/core ${CMAKE_SOURCE_DIR}/tests/unit ${SL_GEN_DIR} ${SL_GEN_DIR}/proto)
+  target_compile_definitions(${target} PRIVATE SL_MODULE="test")
+  # Test functions and mocks need no prototype.
+  target_compile_options(${target} PRIVATE -Wno-missing-prototypes)
+  add_dependencies(${target} sl_proto_headers sl_abi_generated)
 endfunction()
 
 file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/test_*.c)
@@ -52,16 +73,24 @@ foreach(source IN LISTS unit_tests)
   get_filename_component(name ${relative} NAME_WE)
   string(REPLACE "/" "_" target "unit_${room}_${name}")
   add_executable(${target} ${source})
-  target_link_libraries(${target} PRIVATE sl_flags sl_core PkgConfig::CMOCKA PkgConfig::PROTOBUF_C)
-  target_include_directories(${target} PRIVATE
-    ${CMAKE_SOURCE_DIR}/core ${CMAKE_SOURCE_DIR}/tests/unit ${SL_GEN_DIR} ${SL_GEN_DIR}/proto)
-  target_compile_definitions(${target} PRIVATE SL_MODULE="test")
-  # cmocka's function tables and mocks are static or file-local by habit, not by need.
-  target_compile_options(${target} PRIVATE -Wno-missing-prototypes)
+  sl_core_test(${target})
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/unit/${room} OUTPUT_NAME ${name})
-  add_dependencies(${target} sl_proto_headers sl_abi_generated)
   sl_add_test(NAME unit/${room}/${name} LABEL unit SOURCE ${source} COMMAND ${target})
+endforeach()
+
+file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(source IN LISTS fuzzers)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/driver.c)
+  sl_core_test(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fuzz)
+  string(REGEX REPLACE "^fuzz_" "" corpus ${name})
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+  if(NOT EXISTS ${corpus})
+    set(corpus "")
+  endif()
+  sl_add_test(NAME fuzz/${name} LABEL fuzz SOURCE ${source} COMMAND ${name} ${corpus})
 endforeach()
 
 function(sl_add_specs label)

@@ -125,10 +125,15 @@ static const char SETUP[] =
     "local path, cpath = package.path, package.cpath\n"
     "path = with(path, '/usr/share/lua/5.1/?.lua')\n"
     "path = with(path, '/usr/share/lua/5.1/?/init.lua')\n"
-    "cpath = with(cpath, '/usr/lib/x86_64-linux-gnu/lua/5.1/?.so')\n"
+    "cpath = with(cpath, '/usr/lib/" SL_MULTIARCH "/lua/5.1/?.so')\n"
     "package.path = home .. '/lua/?.lua;' .. home .. '/lua/?/init.lua;' .. path\n"
     "package.cpath = cpath\n"
-    "jit.opt.start('maxtrace=8000', 'maxrecord=16000', 'maxmcode=40960', 'sizemcode=512')\n";
+    "jit.opt.start('maxtrace=8000', 'maxrecord=16000', 'maxmcode=40960', 'sizemcode=512')\n"
+    /* Collects all the time, so that a reference kept alive by chance only is found. */
+    "if os.getenv('SL_GC') == 'stress' then\n"
+    "  collectgarbage('setpause', 0)\n"
+    "  collectgarbage('setstepmul', 10000)\n"
+    "end\n";
 
 /* Opens the libraries and runs SETUP; called in protected mode because both may raise. */
 static int

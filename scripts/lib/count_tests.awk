@@ -8,6 +8,11 @@
     id = $1 + 0
     line = $0
     sub(/^[0-9]+: /, "", line)
+    # What comes before is how ctest starts the test.
+    if (line ~ /^Test timeout computed to be/) {
+        lines[id] = 0
+        next
+    }
     # Keep the end of long output: that is where the failure is.
     lines[id]++
     text[id, lines[id]] = line

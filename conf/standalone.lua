@@ -1,0 +1,10 @@
+-- Cluster 'standalone': masters and supervisors on machines of your own, coordinated by ZooKeeper.
+-- Name the ensemble with --state, STREAMLUA_STATE, or `state = 'zookeeper://...'` in
+-- ~/.config/streamlua/config.lua or /etc/streamlua/.
+return {
+  launcher = 'standalone',
+  scheduler = 'balanced',
+  -- Commands load the launcher themselves and put their event on the master's queue.
+  scheduler_service = false,
+  state_timeout = '5s',
+}

@@ -1,0 +1,136 @@
+-- Error objects of the command line: what failed, why, a hint, where, and the exit code.
+-- Only `cli.main` catches and prints them; commands raise them through `context:fail`.
+--
+--   local errors = require 'streamlua.cli.error'
+--   local err = errors.new('not_found', "script 'a.lua'", 'no such file', 'check the path')
+--   assert(tostring(err) == "script 'a.lua': no such file" and err.exit == 3)
+
+local exit = require 'streamlua.cli.exit'
+
+local M = {}
+
+local Error = {}
+Error.__index = Error
+
+function Error.__tostring(self)
+  return self.message
+end
+
+--- Builds an error object.
+---@param code string|integer name or number of the exit table
+---@param what string what failed
+---@param why any? reason: text, or an error of the library
+---@param hint string? what to do about it
+---@param place table? {file=, line=, traceback=}
+---@return table
+function M.new(code, what, why, hint, place)
+  local number = exit.number(code)
+  place = place or {}
+  local message = tostring(what)
+  if why ~= nil and tostring(why) ~= '' then
+    message = message .. ': ' .. tostring(why)
+  end
+  return setmetatable({
+    code = exit.name(number),
+    exit = number,
+    message = message,
+    hint = hint,
+    file = place.file,
+    line = place.line,
+    traceback = place.traceback,
+  }, Error)
+end
+
+--- True for objects made by `new`.
+function M.is(value)
+  return getmetatable(value) == Error
+end
+
+--- Splits `file:line: text` of a Lua error. Returns file, line and text, or nil when there is no
+--- position in front.
+---@param text string
+function M.position(text)
+  local file, line, rest = text:match('^%s*([^\n]-):(%d+): ?(.*)$')
+  if file and file ~= '' then
+    return file, tonumber(line), rest
+  end
+end
+
+-- A Lua error may be any value; users see its text, never "table: 0x...".
+local function text_of(value)
+  if type(value) == 'string' then
+    return value
+  end
+  local meta = type(value) == 'table' and getmetatable(value)
+  if type(meta) == 'table' and meta.__tostring then
+    return tostring(value)
+  end
+  if type(value) == 'table' and type(value.message) == 'string' then
+    return value.message
+  end
+  if type(value) == 'table' or type(value) == 'userdata' or type(value) == 'function' then
+    return '(error object is a ' .. type(value) .. ' value)'
+  end
+  return tostring(value)
+end
+M.text_of = text_of
+
+-- The list of searched places that `require` appends is noise in a one-line error.
+local function first_line(text)
+  local line = text:match('^%s*([^\n]*)')
+  return (line:gsub(':%s*$', ''))
+end
+
+--- Turns a value raised by user code into an error object: one line with file:line in front, the
+--- rest of a longer text kept for `-v`.
+---@param code string|integer
+---@param value any what was raised
+---@param traceback string?
+---@param prefix string? put before the text, e.g. "open of 'lines'"
+---@return table
+function M.from_lua(code, value, traceback, prefix)
+  if M.is(value) then
+    return value
+  end
+  local text = text_of(value)
+  local line = first_line(text)
+  local file, number = M.position(line)
+  local more = text:find('\n', 1, true) and text or nil
+  local trace = traceback
+  if more then
+    trace = trace and (more .. '\n' .. trace) or more
+  end
+  local err = M.new(code, prefix or line, prefix and line or nil, nil,
+    { file = file, line = number, traceback = trace })
+  return err
+end
+
+--- Turns an error `{code=, message=, cause=}` of the library into an error object with the exit
+--- code that belongs to its code.
+---@param err any
+---@param what string? what failed
+---@param hint string?
+---@return table
+function M.from_library(err, what, hint)
+  if M.is(err) then
+    return err
+  end
+  local number = type(err) == 'table' and exit.of_error(err.code) or 1
+  if what then
+    return M.new(number, what, text_of(err), hint)
+  end
+  return M.new(number, text_of(err), nil, hint)
+end
+
+--- The JSON form: one object with the fields of docs/cli.md.
+function M.document(err)
+  return { error = {
+    code = err.code,
+    message = err.message,
+    hint = err.hint,
+    file = err.file,
+    line = err.line,
+  } }
+end
+
+return M

@@ -1,0 +1,95 @@
+-- Reads documents that commands take as arguments, with limits and errors that name the line.
+-- Results are {value=} or {code=, message=, line=}; `Context:read_json` turns the latter into a
+-- failure.
+--
+--   local input = require 'streamlua.cli.input'
+--   local result = input.read_json('plan.json')
+--   print(result.value or result.message)
+
+local data = require 'streamlua.conf.data'
+local json = require 'streamlua.json'
+local libc = require 'streamlua.connectors.libc'
+
+local M = {}
+
+--- Largest document, in bytes.
+M.MAX_BYTES = 256 * 1024 * 1024
+
+local function failed(code, message, line)
+  return { code = code, message = message, line = line }
+end
+
+local function open(path)
+  if path == '-' then
+    return io.stdin
+  end
+  local stat, message, code = libc.stat(path)
+  if not stat then
+    return nil, failed(code == libc.ENOENT and 'not_found' or 'failed', message)
+  elseif stat.kind == 'directory' then
+    return nil, failed('not_found', 'it is a directory')
+  end
+  local file, why = io.open(path, 'rb')
+  if not file then
+    return nil, failed('failed', (why:match(': ([^:]*)$')))
+  end
+  return file
+end
+
+--- Reads a whole file ('-' is standard input) of at most `max_bytes`.
+---@param path string
+---@param options table? {max_bytes=}
+---@return table {value= text} or {code=, message=}
+function M.read_text(path, options)
+  local limit = options and options.max_bytes or M.MAX_BYTES
+  local file, err = open(path)
+  if not file then
+    return err
+  end
+  local text, message = file:read(limit + 1)
+  if file ~= io.stdin then
+    file:close()
+  end
+  if not text and message then
+    return failed('failed', message)
+  elseif text and #text > limit then
+    return failed('invalid', ('larger than %d bytes'):format(limit))
+  end
+  return { value = text or '' }
+end
+
+local function decode(text, options)
+  local value, message, line = json.decode(text, { max_depth = options and options.max_depth })
+  if value == nil then
+    return failed('invalid', message, line)
+  end
+  return { value = value }
+end
+
+--- Reads one JSON document.
+---@param path string
+---@param options table? {max_bytes=, max_depth=}
+function M.read_json(path, options)
+  local result = M.read_text(path, options)
+  if result.code then
+    return result
+  end
+  return decode(result.value, options)
+end
+
+--- Reads a document in JSON or as Lua data (`return { ... }`): `.lua` files are Lua, everything
+--- else is JSON.
+---@param path string
+---@param options table? {max_bytes=, max_depth=}
+function M.read_document(path, options)
+  if not path:find('%.lua$') then
+    return M.read_json(path, options)
+  end
+  local values, err = data.load_file(path)
+  if not values then
+    return failed(err.code, err.message, err.line)
+  end
+  return { value = values }
+end
+
+return M
