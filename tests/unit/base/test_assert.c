@@ -1,9 +1,9 @@
-#include "base/assert.h"
-#include "unit.h"
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/assert.h"
+#include "unit.h"
 
 /* Runs fn in a child with its standard error in text; returns how the child ended (wait status). */
 static int

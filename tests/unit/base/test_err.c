@@ -1,8 +1,8 @@
-#include "base/err.h"
-#include "unit.h"
-
 #include <errno.h>
 #include <pthread.h>
+
+#include "base/err.h"
+#include "unit.h"
 
 static void
 test_set_keeps_code_place_and_message(void **state)

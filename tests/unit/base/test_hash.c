@@ -1,7 +1,7 @@
+#include <math.h>
+
 #include "base/hash.h"
 #include "unit.h"
-
-#include <math.h>
 
 /* Pinned: a plan in a running cluster depends on these bits. Never change an expected value. */
 static void

@@ -1,8 +1,8 @@
+#include <math.h>
+
 #include "base/histogram.h"
 #include "base/random.h"
 #include "unit.h"
-
-#include <math.h>
 
 static void
 test_buckets_tile_the_range_within_a_64th(void **state)
