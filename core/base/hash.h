@@ -10,7 +10,9 @@
  *
  * Keys that are equal have equal hashes. Numbers are equal by value whatever their type: 1, 1.0,
  * 1LL and 1ULL are one key, -0 is 0, all NaNs are one, and the double 2^60 is the int64 2^60.
- * Strings are equal by bytes, tables by content.
+ * Strings are equal by bytes, tables by content
+ * (their hash needs the encoding of values: sl_value_key_hash in stream/value.h builds it from
+ * these).
  *
  * Bytes are hashed with XXH3 (64 bits) under the fixed seeds below, integers with the finaliser of
  * splitmix64. All machines are taken to be little-endian or to give XXH3's portable result, which
@@ -135,13 +137,6 @@ static inline uint64_t
 sl_key_hash_null(void)
 {
     return sl_mix64(SL_KEY_TAG_NULL);
-}
-
-/* Hash of a table from its canonical encoding (the same content gives the same bytes). */
-static inline uint64_t
-sl_key_hash_table(const void *encoded, size_t len)
-{
-    return (uint64_t)XXH3_64bits_withSeed(encoded, len, SL_KEY_SEED_TABLE);
 }
 
 /*

@@ -116,6 +116,14 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- A list of problems.
 ---@class sl_topology_problems: ffi.cdata*
 
+--- A value as it passes between C and Lua.
+---@class sl_value: ffi.cdata*
+---@field number number
+---@field integer ffi.cdata*
+---@field ptr ffi.cdata*
+---@field len integer
+---@field tag integer
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -167,6 +175,17 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_TOPOLOGY_FIELDS_MAX integer
 ---@field SL_TOPOLOGY_INPUTS_MAX integer
 ---@field SL_TOPOLOGY_CONFIG_MAX integer
+---@field SL_VALUE_DEPTH_MAX integer
+---@field SL_VALUE_NIL integer
+---@field SL_VALUE_NUMBER integer
+---@field SL_VALUE_STRING integer
+---@field SL_VALUE_FALSE integer
+---@field SL_VALUE_TRUE integer
+---@field SL_VALUE_INT64 integer
+---@field SL_VALUE_UINT64 integer
+---@field SL_VALUE_NULL integer
+---@field SL_VALUE_TABLE integer
+---@field SL_VALUE_MAP integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -384,5 +403,56 @@ function C.sl_abi_topology_decode(data, size) end
 ---@param b sl_topology|ffi.cdata*
 ---@return integer
 function C.sl_abi_topology_equal(a, b) end
+
+--- Returns the hash of a Lua number as a key.
+---@param key number
+---@return ffi.cdata*
+function C.sl_keyhash_number(key) end
+
+--- Returns the hash of a string of len bytes as a key.
+---@param key string|ffi.cdata*
+---@param len integer
+---@return ffi.cdata*
+function C.sl_keyhash_string(key, len) end
+
+--- Stores the hash of an encoded value (stream/value.abi.h) as a key in *hash. Returns 0, or
+--- SL_EPROTO when the len bytes are malformed, SL_EINVAL without a place for the result.
+---@param key ffi.cdata*
+---@param len integer
+---@param hash ffi.cdata*
+---@return integer
+function C.sl_keyhash_encoded(key, len, hash) end
+
+--- Returns the hash of a key of several fields: folds `next` into the hash of those before it.
+---@param hash integer|ffi.cdata*
+---@param next integer|ffi.cdata*
+---@return ffi.cdata*
+function C.sl_keyhash_combine(hash, next) end
+
+--- Returns the key group of a hash, hash mod group_count, from 0; group_count 0 counts as 1.
+---@param hash integer|ffi.cdata*
+---@param group_count integer
+---@return integer
+function C.sl_keyhash_group(hash, group_count) end
+
+--- Returns the key group of a number, as sl_keyhash_group(sl_keyhash_number(key), group_count).
+---@param key number
+---@param group_count integer
+---@return integer
+function C.sl_keyhash_group_of_number(key, group_count) end
+
+--- Returns the key group of a string of len bytes.
+---@param key string|ffi.cdata*
+---@param len integer
+---@param group_count integer
+---@return integer
+function C.sl_keyhash_group_of_string(key, len, group_count) end
+
+--- Returns the length of the well-formed encoded value at the start of len bytes, SL_EPROTO when
+--- there is none, SL_EINVAL when value is NULL.
+---@param value ffi.cdata*
+---@param len integer
+---@return ffi.cdata*
+function C.sl_value_check(value, len) end
 
 return C
