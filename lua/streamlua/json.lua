@@ -9,8 +9,7 @@
 
 local ffi = require 'ffi'
 local cjson = require 'cjson'
-local has_values, values = pcall(require, 'streamlua.runtime.value')
-local null = has_values and values.null or cjson.null
+local null = require 'streamlua.runtime.value'.null
 
 local byte, char, find, format, gsub, sub = string.byte, string.char, string.find, string.format,
   string.gsub, string.sub
@@ -99,7 +98,7 @@ end
 local function string_at(text, position)
   local from, parts = position + 1, nil
   while true do
-    local stop = find(text, '[%c"\\]', from)
+    local stop = find(text, '["\\]', from)
     if not stop then
       fail(position, 'string without an end')
     end
@@ -111,7 +110,7 @@ local function string_at(text, position)
       end
       parts[#parts + 1] = piece
       return concat(parts), stop + 1
-    elseif c == 0x5c then
+    else
       parts = parts or {}
       parts[#parts + 1] = sub(text, from, stop - 1)
       local letter = sub(text, stop + 1, stop + 1)
@@ -122,11 +121,6 @@ local function string_at(text, position)
       else
         fail(stop, 'unknown escape')
       end
-    elseif c == 0x7f then
-      parts = parts or {}
-      parts[#parts + 1], from = sub(text, from, stop), stop + 1
-    else
-      fail(stop, 'control character in a string')
     end
   end
 end
@@ -134,7 +128,7 @@ end
 -- Whole numbers that a double would round become int64, above that uint64, beyond both a double.
 local function whole_number(digits, negative)
   local number = tonumber(digits)
-  if number <= 9007199254740992 and #digits <= 16 then
+  if #digits < 16 or (#digits == 16 and digits <= '9007199254740992') then
     return negative and -number or number
   end
   local limit = negative and '9223372036854775808' or '18446744073709551615'
@@ -266,24 +260,13 @@ local function decode_exact(text, depth)
     line), line
 end
 
--- cjson gives its own null; in documents without one the walk is skipped.
-local function replace_null(value)
-  for key, item in pairs(value) do
-    if item == cjson.null then
-      value[key] = null
-    elseif type(item) == 'table' then
-      replace_null(item)
-    end
-  end
-  return value
-end
-
 -- What cjson would lose: integers of 16 digits and more, empty arrays.
 local function needs_exact(text)
   return find(text, '%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') or find(text, '%[%s*%]')
 end
 
---- Decodes one JSON document.
+--- Decodes one JSON document. As cjson does, it takes line ends and other control characters
+--- inside strings as they are.
 ---@param text string
 ---@param options table? {max_depth=}
 ---@return any value `nil` only on failure; JSON null is `streamlua.null`
@@ -297,11 +280,6 @@ function M.decode(text, options)
   if depth == M.MAX_DEPTH and not needs_exact(text) then
     local ok, value = pcall(fast.decode, text)
     if ok then
-      if value == cjson.null then
-        return null
-      elseif null ~= cjson.null and type(value) == 'table' and find(text, 'null', 1, true) then
-        return replace_null(value)
-      end
       return value
     end
   end
