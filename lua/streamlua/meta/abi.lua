@@ -124,6 +124,90 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field len integer
 ---@field tag integer
 
+---@class sl_packing_component: ffi.cdata*
+---@field name ffi.cdata*
+---@field kind integer
+---@field parallelism integer
+---@field cpu number
+---@field ram_bytes ffi.cdata*
+---@field disk_bytes ffi.cdata*
+
+--- Settings of the packers; SL_PACKING_UNSET takes the default that is named.
+---@class sl_packing_config: ffi.cdata*
+---@field container_cpu number
+---@field container_ram_bytes ffi.cdata*
+---@field container_disk_bytes ffi.cdata*
+---@field cpu_padding number
+---@field ram_padding_bytes ffi.cdata*
+---@field padding_percentage number
+---@field containers integer
+---@field max_instances integer
+---@field sorting integer
+
+---@class sl_packing_instance: ffi.cdata*
+---@field component integer
+---@field task integer
+---@field index integer
+---@field cpu number
+---@field ram_bytes ffi.cdata*
+---@field disk_bytes ffi.cdata*
+
+--- instances[first .. first + count - 1] of the plan run in this container.
+---@class sl_packing_container: ffi.cdata*
+---@field id integer
+---@field first integer
+---@field count integer
+---@field cpu number
+---@field ram_bytes ffi.cdata*
+---@field disk_bytes ffi.cdata*
+
+--- Round robin dropped the padding of a container because the components need that room.
+---@class sl_packing_warning: ffi.cdata*
+---@field container integer
+---@field dimension integer
+
+--- Containers ascending by id, the instances of each ascending by task.
+---@class sl_packing_plan: ffi.cdata*
+---@field containers sl_packing_container
+---@field instances sl_packing_instance
+---@field warnings sl_packing_warning
+---@field container_count integer
+---@field instance_count integer
+---@field warning_count integer
+
+---@class sl_packing_request: ffi.cdata*
+---@field components sl_packing_component
+---@field current sl_packing_plan
+---@field changes ffi.cdata*
+---@field config sl_packing_config
+---@field component_count integer
+---@field containers integer
+
+---@class sl_packing_container_delta: ffi.cdata*
+---@field id integer
+---@field state integer
+---@field old_position integer
+---@field new_position integer
+
+---@class sl_packing_instance_delta: ffi.cdata*
+---@field component integer
+---@field task integer
+---@field state integer
+---@field old_container integer
+---@field new_container integer
+
+--- How one plan becomes another. Containers are matched by id and ascend by it; instances are
+--- matched by (component, task) and ascend by (task, component).
+---@class sl_packing_delta: ffi.cdata*
+---@field containers sl_packing_container_delta
+---@field instances sl_packing_instance_delta
+---@field container_count integer
+---@field instance_count integer
+---@field kept integer
+---@field moved integer
+---@field started integer
+---@field stopped integer
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -186,6 +270,30 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_VALUE_NULL integer
 ---@field SL_VALUE_TABLE integer
 ---@field SL_VALUE_MAP integer
+---@field SL_PACKING_ROUND_ROBIN integer
+---@field SL_PACKING_FIRST_FIT_DECREASING integer
+---@field SL_PACKING_RESOURCE_COMPLIANT_RR integer
+---@field SL_PACKING_SPOUT integer
+---@field SL_PACKING_BOLT integer
+---@field SL_PACKING_SYSTEM integer
+---@field SL_PACKING_RAM_FIRST integer
+---@field SL_PACKING_CPU_FIRST integer
+---@field SL_PACKING_CPU integer
+---@field SL_PACKING_RAM integer
+---@field SL_PACKING_DISK integer
+---@field SL_PACKING_DENSITY integer
+---@field SL_PACKING_UNSET integer
+---@field SL_PACKING_INSTANCES_MAX integer
+---@field SL_PACKING_ID_MAX integer
+---@field SL_PACKING_CPU_MAX integer
+---@field SL_PACKING_UNAFFECTED integer
+---@field SL_PACKING_MODIFIED integer
+---@field SL_PACKING_NEW integer
+---@field SL_PACKING_REMOVED integer
+---@field SL_PACKING_KEPT integer
+---@field SL_PACKING_MOVED integer
+---@field SL_PACKING_STARTED integer
+---@field SL_PACKING_STOPPED integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -454,5 +562,37 @@ function C.sl_keyhash_group_of_string(key, len, group_count) end
 ---@param len integer
 ---@return ffi.cdata*
 function C.sl_value_check(value, len) end
+
+--- Packs a request (its `current` is NULL) or repacks it with an sl_packing_packer. *plan is a new
+--- plan, to be freed with sl_abi_packing_plan_free, or NULL. SL_EINVAL: malformed request;
+--- SL_ELIMIT, SL_ERANGE: too large; SL_EUNSATISFIABLE: no plan, the message names component,
+--- resource, need and room.
+---@param packer integer
+---@param request sl_packing_request|ffi.cdata*
+---@param plan ffi.cdata*
+---@return integer
+function C.sl_abi_packing_pack(packer, request, plan) end
+
+--- Frees a plan of sl_abi_packing_pack. NULL is allowed.
+---@param plan sl_packing_plan|ffi.cdata*
+function C.sl_abi_packing_plan_free(plan) end
+
+--- Returns "round_robin" and so on, NULL for other numbers. The string is static.
+---@param packer integer
+---@return ffi.cdata*
+function C.sl_abi_packing_packer_name(packer) end
+
+--- Compares two plans whose instances number the components alike, from 0 to component_count - 1.
+--- *delta is to be freed with sl_abi_packing_delta_free. SL_EINVAL when a plan is malformed.
+---@param old_plan sl_packing_plan|ffi.cdata*
+---@param new_plan sl_packing_plan|ffi.cdata*
+---@param component_count integer
+---@param delta ffi.cdata*
+---@return integer
+function C.sl_abi_packing_delta_new(old_plan, new_plan, component_count, delta) end
+
+--- Frees a delta of sl_abi_packing_delta_new. NULL is allowed.
+---@param delta sl_packing_delta|ffi.cdata*
+function C.sl_abi_packing_delta_free(delta) end
 
 return C

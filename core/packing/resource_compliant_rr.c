@@ -1,0 +1,321 @@
+/*
+ * Resource compliant round robin: instances go to the containers in turn, as far as they fit. A
+ * first plan is strict: where the container whose turn it is has no room, everything starts again
+ * with one more container. A repack is flexible: the next container with room takes the instance,
+ * and only when none has room it starts again with one more.
+ *
+ * The naive rule costs one pass over all instances for each container count it tries. Here counts
+ * that can not do are skipped by what the instances need in total, a strict attempt is judged from
+ * the loads that its counts imply, and a flexible one asks an index.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/err.h"
+#include "packing/packer.h"
+
+static int64_t
+divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static int64_t
+greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How many containers with this room the need fills at least; dimensions without room are left out.
+ */
+static int64_t
+least_containers(struct sl_resource need, struct sl_resource room)
+{
+    int64_t least = 0;
+    for (int dimension = SL_PACKING_CPU; dimension <= SL_PACKING_DISK; dimension++) {
+        int64_t amount = sl_packing_amount(need, dimension);
+        int64_t each = sl_packing_amount(room, dimension);
+        if (amount > 0 && each > 0) {
+            least = greater(least, divide_up(amount, each));
+        }
+    }
+    return least;
+}
+
+static struct sl_resource
+added_need(const struct sl_packing_job *job)
+{
+    struct sl_resource sum = {0, 0, 0};
+    for (int32_t c = 0; c < job->request->component_count; c++) {
+        struct sl_resource need = sl_packing_need(&job->request->components[c]);
+        sum = sl_resource_sum(sum, sl_resource_product(need, job->up[c]));
+    }
+    return sum;
+}
+
+/* A component starts or stops to add one more instance at this container. */
+struct edge {
+    int32_t position;
+    int32_t component;
+    bool is_start;
+};
+
+static int
+compare_edges(const void *left, const void *right)
+{
+    const struct edge *a = left;
+    const struct edge *b = right;
+    return (a->position > b->position) - (a->position < b->position);
+}
+
+/* One more load at [from, from + length) of the cycle of n containers. */
+static int32_t
+push_range(struct edge *edges, int32_t component, int64_t from, int64_t length, int64_t n)
+{
+    int32_t count = 0;
+    if (length == 0) {
+        return 0;
+    }
+    edges[count++] = (struct edge){(int32_t)from, component, true};
+    if (from + length > n) {
+        edges[count++] = (struct edge){(int32_t)0, component, true};
+        edges[count++] = (struct edge){(int32_t)(from + length - n), component, false};
+    } else if (from + length < n) {
+        edges[count++] = (struct edge){(int32_t)(from + length), component, false};
+    }
+    return count;
+}
+
+/*
+ * True when n containers filled in turn hold everything. Of p instances that begin at container k
+ * each container gets p div n, and the p mod n containers from k on get one more; so the load
+ * changes at a few containers only, and only those are looked at.
+ */
+static bool
+strict_is_feasible(const struct sl_packing_job *job, int64_t n, struct edge *edges)
+{
+    struct sl_resource load = {0, 0, 0};
+    int32_t edge_count = 0;
+    int64_t turn = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        struct sl_resource need = sl_packing_need(&job->request->components[component]);
+        load = sl_resource_sum(load, sl_resource_product(need, job->up[component] / n));
+        edge_count +=
+            push_range(&edges[edge_count], component, turn % n, job->up[component] % n, n);
+        turn += job->up[component];
+    }
+    struct sl_resource room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0});
+    if (!sl_resource_fits(load, room)) {
+        return false;
+    }
+    qsort(edges, (size_t)edge_count, sizeof(*edges), compare_edges);
+    for (int32_t e = 0; e < edge_count; e++) {
+        struct sl_resource need = sl_packing_need(&job->request->components[edges[e].component]);
+        load = edges[e].is_start ? sl_resource_sum(load, need) : sl_resource_difference(load, need);
+        bool is_last_here = e + 1 == edge_count || edges[e + 1].position > edges[e].position;
+        if (is_last_here && !sl_resource_fits(load, room)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int
+sl_packing_compliant_pack(const struct sl_packing_job *job, struct sl_packing_builder *builder)
+{
+    int32_t asked = job->request->config.containers;
+    int64_t n = asked == SL_PACKING_UNSET ? SL_PACKING_DEFAULT_CONTAINERS : asked;
+    if (n < 1) {
+        return sl_packing_container_count_refuse(job, n);
+    }
+    n = n > job->total ? job->total : n;
+    struct sl_resource room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0});
+    n = greater(n, least_containers(added_need(job), room));
+
+    struct edge *edges = sl_alloc(3 * (size_t)job->request->component_count * sizeof(*edges));
+    /* One instance fits into an empty container, so one container for each ends the search. */
+    while (n < job->total && !strict_is_feasible(job, n, edges)) {
+        n++;
+    }
+    sl_free(edges);
+    n = n > job->total ? job->total : n;
+
+    for (int32_t k = 1; k <= (int32_t)n; k++) {
+        sl_packing_builder_open(builder, k);
+    }
+    int32_t position = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        for (int32_t j = 0; j < job->up[component]; j++) {
+            sl_packing_builder_put(builder, position, component);
+            position = position + 1 == n ? 0 : position + 1;
+        }
+    }
+    return 0;
+}
+
+/* Containers that the growth is worth, measured by the largest one of the current plan. */
+static int64_t
+estimate(const struct sl_packing_job *job)
+{
+    struct sl_resource down = {0, 0, 0};
+    for (int32_t c = 0; c < job->request->component_count; c++) {
+        struct sl_resource need = sl_packing_need(&job->request->components[c]);
+        down = sl_resource_sum(down, sl_resource_product(need, job->down[c]));
+    }
+    struct sl_resource largest = {0, 0, 0};
+    const struct sl_packing_plan *current = job->request->current;
+    for (int32_t k = 0; k < current->container_count; k++) {
+        const struct sl_packing_container *container = &current->containers[k];
+        largest.cpu_nano = greater(largest.cpu_nano, sl_cpu_nano(container->cpu));
+        largest.ram_bytes = greater(largest.ram_bytes, container->ram_bytes);
+        largest.disk_bytes = greater(largest.disk_bytes, container->disk_bytes);
+    }
+    return least_containers(sl_resource_difference(added_need(job), down), largest);
+}
+
+/* Instances with this need that the room holds, at most `most`. */
+static int64_t
+held(struct sl_resource need, struct sl_resource room, int64_t most)
+{
+    for (int dimension = SL_PACKING_CPU; dimension <= SL_PACKING_DISK; dimension++) {
+        int64_t each = sl_packing_amount(need, dimension);
+        int64_t there = sl_packing_amount(room, dimension);
+        if (there < each) {
+            return 0;
+        }
+        if (each > 0 && there / each < most) {
+            most = there / each;
+        }
+    }
+    return most;
+}
+
+/* New containers that the total of the needs asks for when every other one is filled to the brim.
+ */
+static int64_t
+least_by_volume(const struct sl_packing_job *job, const struct sl_packing_builder *builder)
+{
+    struct sl_resource there = {0, 0, 0};
+    for (size_t p = 0; p < builder->slots.count; p++) {
+        struct sl_resource room = sl_packing_room(&builder->limits, builder->slots.items[p].used);
+        there.cpu_nano = sl_sum(there.cpu_nano, greater(room.cpu_nano, 0));
+        there.ram_bytes = sl_sum(there.ram_bytes, greater(room.ram_bytes, 0));
+        there.disk_bytes = sl_sum(there.disk_bytes, greater(room.disk_bytes, 0));
+    }
+    struct sl_resource empty = sl_packing_room(&builder->limits, (struct sl_resource){0, 0, 0});
+    return least_containers(sl_resource_difference(added_need(job), there), empty);
+}
+
+static bool
+needs_are_equal(struct sl_resource a, struct sl_resource b)
+{
+    return a.cpu_nano == b.cpu_nano && a.ram_bytes == b.ram_bytes && a.disk_bytes == b.disk_bytes;
+}
+
+/* New containers that the growing components with exactly this need ask for on their own. */
+static int64_t
+least_by_pieces(const struct sl_packing_job *job, const struct sl_packing_builder *builder,
+                struct sl_resource need)
+{
+    int64_t pieces = 0;
+    for (int32_t c = 0; c < job->request->component_count; c++) {
+        struct sl_resource other = sl_packing_need(&job->request->components[c]);
+        pieces += needs_are_equal(need, other) ? job->up[c] : 0;
+    }
+    struct sl_resource empty = sl_packing_room(&builder->limits, (struct sl_resource){0, 0, 0});
+    int64_t each = held(need, empty, pieces);
+    for (size_t p = 0; p < builder->slots.count && pieces > 0; p++) {
+        struct sl_resource room = sl_packing_room(&builder->limits, builder->slots.items[p].used);
+        pieces -= held(need, room, pieces);
+    }
+    return pieces > 0 && each > 0 ? divide_up(pieces, each) : 0;
+}
+
+/* Growing components whose needs are looked at one by one; more would cost more than they skip. */
+enum { PIECES_MAX = 16 };
+
+/* A number of new containers below which no attempt can succeed. */
+static int64_t
+least_new(const struct sl_packing_job *job, const struct sl_packing_builder *builder)
+{
+    int64_t least = least_by_volume(job, builder);
+    int32_t looked_at = 0;
+    for (int32_t c = 0; c < job->request->component_count && looked_at < PIECES_MAX; c++) {
+        if (job->up[c] > 0) {
+            struct sl_resource need = sl_packing_need(&job->request->components[c]);
+            least = greater(least, least_by_pieces(job, builder, need));
+            looked_at++;
+        }
+    }
+    return least;
+}
+
+/*
+ * Places everything that comes into the containers of the index, in turn from the first. `places`
+ * gets the positions. False when something fits nowhere.
+ */
+static bool
+attempt(const struct sl_packing_job *job, struct sl_fit_index *index, int32_t *places)
+{
+    int32_t turn = 0;
+    int32_t at = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        struct sl_resource need = sl_packing_need(&job->request->components[component]);
+        for (int32_t j = 0; j < job->up[component]; j++) {
+            int32_t position = sl_fit_index_find_cyclic(index, turn, need);
+            if (position < 0) {
+                return false;
+            }
+            places[at++] = position;
+            struct sl_fit_node leaf = index->nodes[index->size + position];
+            sl_fit_index_set(index, position, sl_fit_node_less(leaf, need));
+            turn = position + 1 == index->count ? 0 : position + 1;
+        }
+    }
+    return true;
+}
+
+int
+sl_packing_compliant_repack(const struct sl_packing_job *job, struct sl_packing_builder *builder)
+{
+    int64_t coming = 0;
+    for (int32_t c = 0; c < job->request->component_count; c++) {
+        coming += job->up[c];
+    }
+    if (coming == 0) {
+        return 0;
+    }
+    int32_t *places = sl_alloc((size_t)coming * sizeof(*places));
+    int64_t added = greater(estimate(job), least_new(job, builder));
+    /* More empty containers than instances that come change nothing: the turn never gets there. */
+    added = added > coming ? coming : added;
+    struct sl_fit_node empty = sl_fit_node_of(&builder->limits, (struct sl_resource){0, 0, 0}, 0);
+    for (bool is_done = false; !is_done; added += !is_done) {
+        struct sl_fit_index index;
+        sl_packing_index_builder(builder, &index);
+        for (int64_t i = 0; i < added; i++) {
+            sl_fit_index_append(&index, empty);
+        }
+        is_done = attempt(job, &index, places);
+        sl_fit_index_destroy(&index);
+        /* With an empty container for each instance that comes, none is left over. */
+        sl_assert(is_done || added < coming);
+    }
+
+    for (int64_t i = 0; i < added; i++) {
+        sl_packing_builder_open(builder, sl_packing_builder_next_id(builder));
+    }
+    int32_t at = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        for (int32_t j = 0; j < job->up[component]; j++) {
+            sl_packing_builder_put(builder, places[at++], component);
+        }
+    }
+    sl_free(places);
+    return 0;
+}
