@@ -319,8 +319,8 @@ describe('streamlua.io.print', function()
     for i = 1, 3 do
       tuples[i] = { ('x'):rep(30000) }
     end
-    _, before = print_all({ format = 'text' }, tuples, { 'x' })
-    assert.equal(90003, #before)
+    local _, full = print_all({ format = 'text' }, tuples, { 'x' })
+    assert.equal(90003, #full)
   end)
 
   it('refuses an unknown format', function()
