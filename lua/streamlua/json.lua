@@ -260,9 +260,44 @@ local function decode_exact(text, depth)
     line), line
 end
 
+local LONG = 16
+
+local function is_digit(b)
+  return b ~= nil and b >= 48 and b <= 57
+end
+
+-- A run of LONG digits covers one of every LONG bytes, so only those are looked at first.
+local function has_long_number(text)
+  local size = #text
+  for i = LONG, size, LONG do
+    if is_digit(byte(text, i)) then
+      local from, to = i, i
+      while is_digit(byte(text, from - 1)) and from > 1 do
+        from = from - 1
+      end
+      while is_digit(byte(text, to + 1)) do
+        to = to + 1
+      end
+      if to - from + 1 >= LONG then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- Plain searches are many times faster than the pattern, which is tried only where it may match.
+local function has_empty_array(text)
+  if find(text, '[]', 1, true) then
+    return true
+  end
+  return (find(text, '[ ', 1, true) or find(text, '[\n', 1, true) or find(text, '[\r', 1, true)
+    or find(text, '[\t', 1, true)) and find(text, '%[%s+%]') ~= nil
+end
+
 -- What cjson would lose: integers of 16 digits and more, empty arrays.
 local function needs_exact(text)
-  return find(text, '%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') or find(text, '%[%s*%]')
+  return has_long_number(text) or has_empty_array(text)
 end
 
 --- Decodes one JSON document. As cjson does, it takes line ends and other control characters

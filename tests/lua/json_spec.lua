@@ -26,6 +26,17 @@ describe('streamlua.json.decode', function()
     assert.equal(1e30, json.decode('1000000000000000000000000000000'))
   end)
 
+  it('sees a long integer wherever it stands', function()
+    for before = 0, 40 do
+      local text = '["' .. ('x'):rep(before) .. '",9007199254740993]'
+      assert.is_true(json.decode(text)[2] == 9007199254740993LL)
+      text = '[' .. (' '):rep(before) .. '1234567890123456789]'
+      assert.is_true(json.decode(text)[1] == 1234567890123456789LL)
+    end
+    assert.is_true(json.decode('9007199254740993') == 9007199254740993LL)
+    assert.is_true(json.decode('-9007199254740993 ') == -9007199254740993LL)
+  end)
+
   it('keeps empty arrays apart from empty objects', function()
     local value = assert(json.decode('{"list":[ ],"map":{}}'))
     assert.is_true(json.is_array(value.list))

@@ -67,7 +67,8 @@ topology('isolation', 'list', nil, 'Hosts the topology is confined to.')
 topology('user_workers', 'list', nil, 'Workers with a fixed host, port or tasks.')
 topology('use_old_assignment', 'boolean', false, 'Start from the assignment the name last had.')
 topology('on_different_nodes', 'list', nil, 'Components whose tasks avoid sharing a node.')
-topology('config', 'table', nil, "Defaults for keys of the topologies' own.", { open = true })
+-- Not of scope 'topology': a topology may have a key `config` of its own.
+process('config', 'table', nil, "Defaults for keys of the topologies' own.")
 
 M.by_name = {}
 M.names = {}
