@@ -20,7 +20,7 @@ enum {
     MESSAGE_SIZE = 1024,
 };
 
-/* A name made fit for a message. */
+/* A name or a number made fit for a message. */
 struct quoted {
     char text[QUOTED_SIZE];
 };
@@ -59,6 +59,17 @@ quote(const char *name)
     size_t len = restore(name, copy, sizeof(copy));
     sl_text_quote(quoted.text, sizeof(quoted.text), copy, len);
     return quoted;
+}
+
+/* A number as people write it: the sign of a NaN says nothing. */
+static struct quoted
+number_text(double number)
+{
+    struct quoted text = {"nan"};
+    if (!isnan(number)) {
+        snprintf(text.text, sizeof(text.text), "%.15g", number);
+    }
+    return text;
 }
 
 static void report(struct validation *v, enum sl_topology_problem_code code, int64_t component,
@@ -351,8 +362,8 @@ check_resource(struct validation *v, uint32_t index, const char *what, double am
     }
     if (amount < 0 || isinf(amount)) {
         report(v, SL_TOPOLOGY_BAD_RESOURCE, index, -1, "",
-               "%s of %s is %.17g; it must be a finite number and not negative", what,
-               quote(v->topology->components[index].name).text, amount);
+               "%s of %s is %s; it must be a finite number and not negative", what,
+               quote(v->topology->components[index].name).text, number_text(amount).text);
     }
 }
 
@@ -374,8 +385,9 @@ check_parallelism(struct validation *v, uint32_t index)
     const struct sl_topology_component *component = &v->topology->components[index];
     if (component->parallelism == 0) {
         report(v, SL_TOPOLOGY_BAD_PARALLELISM, index, -1, "",
-               "parallelism of %s is %.17g; it must be a whole number from 1 to %d",
-               quote(component->name).text, component->parallelism_declared, SL_PARALLELISM_MAX);
+               "parallelism of %s is %s; it must be a whole number from 1 to %d",
+               quote(component->name).text, number_text(component->parallelism_declared).text,
+               SL_PARALLELISM_MAX);
         return;
     }
     if (v->key_groups != 0 && component->parallelism > v->key_groups && is_keyed(component)) {
