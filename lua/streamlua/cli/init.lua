@@ -163,10 +163,14 @@ local function wants_json(argv, getenv)
   for i, word in ipairs(argv) do
     if word == '--' then
       break
-    elseif word == '-o' or word == '--output' then
-      json = argv[i + 1] == 'json'
-    elseif word:find('^%-o') or word:find('^%-%-output=') then
-      json = word == '-ojson' or word == '--output=json'
+    end
+    -- `-o json`, `-ojson`, `-vo json`, `--output json`, `--output=json`
+    local value = word:match('^%-[vq]*o(.*)$') or word:match('^%-%-output=(.*)$')
+    if value == '' or word == '--output' then
+      value = argv[i + 1]
+    end
+    if value then
+      json = value == 'json'
     end
   end
   if json == nil then

@@ -75,7 +75,7 @@ describe('the command line', function()
 
   it('prints one JSON object on standard error when JSON is asked for', function()
     for _, argv in ipairs({ { '-o', 'json', 'nope' }, { 'nope', '-ojson' },
-        { '--output=json', 'nope' } }) do
+        { '--output=json', 'nope' }, { '--output', 'json', 'nope' }, { '-vojson', 'nope' } }) do
       local code, out, err = run(argv)
       assert.equal(2, code)
       assert.equal('', out)
