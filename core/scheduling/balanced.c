@@ -27,6 +27,8 @@ struct attempt {
     struct sl_sched_worker_count workers;
     uint32_t alloc;
     bool *need;
+    /* Mode minimal: others stay in a lone master's old worker, so the master leaves it. */
+    bool is_master_away;
     /* The failure was about components on different nodes, so another spread may help. */
     bool is_spread_failure;
 };
@@ -230,6 +232,7 @@ resume_largest(struct attempt *a)
         uint64_t at_home = choose_largest(a, list, count, limit, tasks, workers, home, room) + 1;
         if (away > at_home) {
             is_home_free = false;
+            a->is_master_away = true;
         } else {
             sl_sched_place_resume(&a->plan, home);
         }
@@ -280,7 +283,8 @@ deal_tasks(struct attempt *a)
     bool is_alone = a->workers.is_master_alone && a->need[a->model.master];
     bool is_keeping = a->mode == SL_SCHED_KEEP || a->mode == SL_SCHED_MINIMAL;
     sl_sched_deal_create(&deal, &a->plan, a->need);
-    if (is_alone && !(is_keeping && sl_sched_deal_keep_master(&deal))) {
+    bool may_stay = is_keeping && !a->is_master_away;
+    if (is_alone && !(may_stay && sl_sched_deal_keep_master(&deal))) {
         int rc = sl_sched_deal_lone_master(&deal);
         if (rc != 0) {
             return rc;
@@ -308,12 +312,12 @@ attempt_run(struct attempt *a, const struct sl_sched_request *request,
     sl_sched_refine_dead(m);
     a->workers = sl_sched_count_workers(m);
     a->need = sl_arena_calloc(&m->arena, m->task_count + 1, sizeof(bool));
-    uint32_t need_count = sl_sched_need(m, a->mode, a->need);
+    sl_sched_need(m, a->mode, a->need);
     sl_sched_mark_ports(m, a->mode);
     sl_sched_plan_create(&a->plan, m,
-                         m->old_count + a->workers.total + request->user_worker_count + 1);
+                         m->old_count + a->workers.total + request->user_worker_count + 2);
     sl_sched_keep(&a->plan, a->mode, a->need);
-    rc = sl_sched_alloc(&a->plan, a->workers.total, need_count, &a->alloc);
+    rc = sl_sched_alloc(&a->plan, a->workers, a->need, &a->alloc);
     if (rc == 0) {
         rc = place_workers(a);
     }

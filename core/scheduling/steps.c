@@ -120,13 +120,21 @@ sl_sched_keep(struct sl_sched_plan *plan, int mode, const bool *need)
 }
 
 int
-sl_sched_alloc(const struct sl_sched_plan *plan, uint32_t total, uint32_t need_count,
-               uint32_t *alloc)
+sl_sched_alloc(const struct sl_sched_plan *plan, struct sl_sched_worker_count workers,
+               const bool *need, uint32_t *alloc)
 {
+    const struct sl_sched_model *model = plan->model;
+    uint32_t need_count = 0;
+    for (uint32_t t = 0; t < model->task_count; t++) {
+        need_count += need[t];
+    }
     if (need_count == 0) {
         return sl_err_set(SL_ECONFLICT, "nothing needs assigning: %u workers run all %u tasks",
-                          plan->kept_count, plan->model->task_count);
+                          plan->kept_count, model->task_count);
     }
-    *alloc = total > plan->kept_count ? total - plan->kept_count : 1;
+    bool is_master_extra = workers.is_master_alone && need[model->master] && need_count > 1;
+    uint32_t least = 1 + is_master_extra;
+    *alloc = workers.total > plan->kept_count ? workers.total - plan->kept_count : 0;
+    *alloc = *alloc > least ? *alloc : least;
     return 0;
 }

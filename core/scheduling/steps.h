@@ -44,8 +44,9 @@ uint32_t sl_sched_need(const struct sl_sched_model *model, int mode, bool *need)
 void sl_sched_keep(struct sl_sched_plan *plan, int mode, const bool *need);
 
 /*
- * New workers: total less the kept ones, at least one when a task needs a place. SL_ECONFLICT when
- * none does.
+ * New workers: total less the kept ones, but at least one when a task needs a place, and one more
+ * when that task is a topology master that is to be alone and others need a place too. SL_ECONFLICT
+ * when none does.
  */
-int sl_sched_alloc(const struct sl_sched_plan *plan, uint32_t total, uint32_t need_count,
-                   uint32_t *alloc);
+int sl_sched_alloc(const struct sl_sched_plan *plan, struct sl_sched_worker_count workers,
+                   const bool *need, uint32_t *alloc);

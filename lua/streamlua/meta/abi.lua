@@ -207,6 +207,118 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field moved integer
 ---@field started integer
 ---@field stopped integer
+--- A node of the cluster and its slots.
+---@class sl_sched_supervisor: ffi.cdata*
+---@field id ffi.cdata*
+---@field host ffi.cdata*
+---@field first_port integer
+---@field port_count integer
+---@field first_used integer
+---@field used_count integer
+---@field cpu number
+---@field ram number
+
+---@class sl_sched_component: ffi.cdata*
+---@field name ffi.cdata*
+---@field kind integer
+---@field first_input integer
+---@field input_count integer
+---@field first_task integer
+---@field task_count integer
+
+--- `count` tasks of one component.
+---@class sl_sched_share: ffi.cdata*
+---@field component integer
+---@field count integer
+
+--- A worker whose place or content the user fixed.
+---@class sl_sched_user_worker: ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+---@field first_share integer
+---@field share_count integer
+---@field cpu number
+---@field ram number
+
+--- A worker of the previous assignment; its supervisor need not exist any more.
+---@class sl_sched_previous: ffi.cdata*
+---@field supervisor ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+---@field first_task integer
+---@field task_count integer
+---@field cpu number
+---@field ram number
+
+--- A container of a packing plan, for the scheduler `packed`.
+---@class sl_sched_container: ffi.cdata*
+---@field id integer
+---@field supervisor ffi.cdata*
+---@field port integer
+---@field first_task integer
+---@field task_count integer
+---@field cpu number
+---@field ram number
+
+---@class sl_sched_request: ffi.cdata*
+---@field mode integer
+---@field master_alone integer
+---@field workers integer
+---@field reserve_workers integer
+---@field use_old_assignment integer
+---@field has_plan integer
+---@field worker_cpu number
+---@field worker_ram number
+---@field components sl_sched_component
+---@field inputs ffi.cdata*
+---@field tasks ffi.cdata*
+---@field supervisors sl_sched_supervisor
+---@field ports ffi.cdata*
+---@field used ffi.cdata*
+---@field isolation ffi.cdata*
+---@field user_workers sl_sched_user_worker
+---@field shares sl_sched_share
+---@field on_different_nodes ffi.cdata*
+---@field previous sl_sched_previous
+---@field previous_tasks ffi.cdata*
+---@field dead_tasks ffi.cdata*
+---@field unstopped_tasks ffi.cdata*
+---@field containers sl_sched_container
+---@field container_tasks ffi.cdata*
+---@field component_count integer
+---@field input_count integer
+---@field task_count integer
+---@field supervisor_count integer
+---@field port_count integer
+---@field used_count integer
+---@field isolation_count integer
+---@field user_worker_count integer
+---@field share_count integer
+---@field on_different_nodes_count integer
+---@field previous_count integer
+---@field previous_task_count integer
+---@field dead_task_count integer
+---@field unstopped_task_count integer
+---@field container_count integer
+---@field container_task_count integer
+
+--- A worker of the answer. The texts are those of the request and live as long as they do.
+---@class sl_sched_worker: ffi.cdata*
+---@field supervisor ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+---@field first_task integer
+---@field task_count integer
+---@field cpu number
+---@field ram number
+
+--- An assignment: workers by (supervisor, port), each task exactly once.
+---@class sl_sched_result: ffi.cdata*
+---@field workers sl_sched_worker
+---@field tasks ffi.cdata*
+---@field worker_count integer
+---@field task_count integer
+---@field moved integer
 
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
@@ -294,6 +406,24 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_PACKING_MOVED integer
 ---@field SL_PACKING_STARTED integer
 ---@field SL_PACKING_STOPPED integer
+---@field SL_SCHED_NEW integer
+---@field SL_SCHED_KEEP integer
+---@field SL_SCHED_REASSIGN integer
+---@field SL_SCHED_MINIMAL integer
+---@field SL_SCHED_MONITOR integer
+---@field SL_SCHED_MODE_COUNT integer
+---@field SL_SCHED_BALANCED integer
+---@field SL_SCHED_EVEN integer
+---@field SL_SCHED_ROUND_ROBIN integer
+---@field SL_SCHED_PACKED integer
+---@field SL_SCHED_SCHEDULER_COUNT integer
+---@field SL_SCHED_SPOUT integer
+---@field SL_SCHED_BOLT integer
+---@field SL_SCHED_SYSTEM integer
+---@field SL_SCHED_MASTER integer
+---@field SL_SCHED_NO integer
+---@field SL_SCHED_YES integer
+---@field SL_SCHED_AUTO integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -594,5 +724,19 @@ function C.sl_abi_packing_delta_new(old_plan, new_plan, component_count, delta) 
 --- Frees a delta of sl_abi_packing_delta_new. NULL is allowed.
 ---@param delta sl_packing_delta|ffi.cdata*
 function C.sl_abi_packing_delta_free(delta) end
+--- Assigns the tasks of *request with the built-in scheduler (enum sl_sched_scheduler). On success
+--- *result holds the workers by (supervisor, port), whose texts point into the request; free it with
+--- sl_scheduling_result_free. Returns 0 or SL_EINVAL (null pointer, or the request contradicts
+--- itself), SL_EUNSATISFIABLE (no assignment keeps what is asked), SL_ECONFLICT (nothing needs
+--- assigning).
+---@param request sl_sched_request|ffi.cdata*
+---@param scheduler integer
+---@param result sl_sched_result|ffi.cdata*
+---@return integer
+function C.sl_scheduling_assign(request, scheduler, result) end
+
+--- Frees the arrays of a result and zeroes it; NULL and an empty one are fine.
+---@param result sl_sched_result|ffi.cdata*
+function C.sl_scheduling_result_free(result) end
 
 return C
