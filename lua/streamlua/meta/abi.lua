@@ -207,6 +207,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field moved integer
 ---@field started integer
 ---@field stopped integer
+
 --- A node of the cluster and its slots.
 ---@class sl_sched_supervisor: ffi.cdata*
 ---@field id ffi.cdata*
@@ -724,6 +725,7 @@ function C.sl_abi_packing_delta_new(old_plan, new_plan, component_count, delta) 
 --- Frees a delta of sl_abi_packing_delta_new. NULL is allowed.
 ---@param delta sl_packing_delta|ffi.cdata*
 function C.sl_abi_packing_delta_free(delta) end
+
 --- Assigns the tasks of *request with the built-in scheduler (enum sl_sched_scheduler). On success
 --- *result holds the workers by (supervisor, port), whose texts point into the request; free it with
 --- sl_scheduling_result_free. Returns 0 or SL_EINVAL (null pointer, or the request contradicts
