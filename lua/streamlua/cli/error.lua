@@ -105,8 +105,18 @@ function M.from_lua(code, value, traceback, prefix)
   return err
 end
 
+-- Errors of the core carry the place in our C source, which is of no use to a user; those of scripts
+-- carry the place in the script.
+local function user_place(err)
+  local file = type(err) == 'table' and err.file
+  if type(file) ~= 'string' or file:find('%.[ch]$') then
+    return {}
+  end
+  return { file = file, line = err.line, traceback = err.traceback }
+end
+
 --- Turns an error `{code=, message=, cause=}` of the library into an error object with the exit
---- code that belongs to its code.
+--- code that belongs to its code. An error with a place in a script starts with `file:line:`.
 ---@param err any
 ---@param what string? what failed
 ---@param hint string?
@@ -115,11 +125,18 @@ function M.from_library(err, what, hint)
   if M.is(err) then
     return err
   end
-  local number = type(err) == 'table' and exit.of_error(err.code) or 1
-  if what then
-    return M.new(number, what, text_of(err), hint)
+  local is_table = type(err) == 'table'
+  local number = is_table and exit.of_error(err.code) or 1
+  local place = user_place(err)
+  local text = text_of(err)
+  if place.file then
+    text = ('%s:%s%s'):format(place.file, place.line and place.line .. ': ' or ' ', text)
   end
-  return M.new(number, text_of(err), nil, hint)
+  hint = hint or (is_table and err.hint or nil)
+  if what then
+    return M.new(number, what, text, hint, place)
+  end
+  return M.new(number, text, nil, hint, place)
 end
 
 --- The JSON form: one object with the fields of docs/cli.md.
