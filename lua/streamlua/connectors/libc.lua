@@ -23,6 +23,13 @@ char *strerror(int code);
 int isatty(int fd);
 int access(const char *path, int mode);
 int getpid(void);
+int fork(void);
+int pipe2(int *ends, int flags);
+int dup2(int from, int to);
+int waitpid(int pid, int *status, int options);
+int kill(int pid, int signal);
+int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+void _exit(int code);
 int mkdir(const char *path, unsigned int mode);
 int unlink(const char *path);
 char *realpath(const char *path, char *resolved);
@@ -59,6 +66,7 @@ int statx(int directory, const char *path, int flags, unsigned int mask,
           struct sl_libc_statx *result);
 struct sl_libc_rlimit { uint64_t current, maximum; };
 int getrlimit(int resource, struct sl_libc_rlimit *limit);
+int setrlimit(int resource, const struct sl_libc_rlimit *limit);
 struct sl_libc_timespec { int64_t sec; long nsec; };
 int clock_gettime(int clock, struct sl_libc_timespec *time);
 ]]
@@ -74,7 +82,7 @@ local POLLIN = 1
 
 M.EINTR, M.EAGAIN, M.ENOENT, M.EPIPE = 4, 11, 2, 32
 M.SEEK_SET = 0
-M.SIGPIPE = 13
+M.SIGPIPE, M.SIGKILL = 13, 9
 
 --- Text of an errno value.
 ---@param code integer
@@ -208,6 +216,126 @@ function M.clock_s(name)
   local time = ffi.new('struct sl_libc_timespec')
   C.clock_gettime(name == 'wall' and 0 or 1, time)
   return tonumber(time.sec) + tonumber(time.nsec) / 1e9
+end
+
+--- A pipe: the end to read from and the end to write to, closed by programs that are started.
+---@return integer? reader
+---@return integer|string writer or the message
+---@return integer? errno
+function M.pipe()
+  local ends = ffi.new('int[2]')
+  if C.pipe2(ends, O_CLOEXEC) ~= 0 then
+    return failure()
+  end
+  return ends[0], ends[1]
+end
+
+--- Splits the process: 0 in the child, the child's pid in the parent. The child ends itself with
+--- `exit`, and is killed when the parent dies.
+---@return integer? pid
+---@return string? message
+---@return integer? errno
+function M.fork()
+  local PR_SET_PDEATHSIG = 1
+  -- What is buffered now must not be written twice.
+  io.stdout:flush()
+  io.stderr:flush()
+  local pid = C.fork()
+  if pid < 0 then
+    return failure()
+  elseif pid == 0 then
+    C.prctl(PR_SET_PDEATHSIG, M.SIGKILL, 0, 0, 0)
+  end
+  return pid
+end
+
+--- Ends the process at once: no exit handlers, no buffers flushed.
+function M.exit(code)
+  C._exit(code)
+end
+
+--- Makes descriptor `to` another name of `from`.
+function M.dup2(from, to)
+  if C.dup2(from, to) < 0 then
+    return failure()
+  end
+  return to
+end
+
+--- Writes all of a text.
+---@return boolean? ok
+---@return string? message
+---@return integer? errno
+function M.write_all(fd, text)
+  local at = 0
+  while at < #text do
+    local n = tonumber(C.write(fd, ffi.cast('const char *', text) + at, #text - at))
+    if n < 0 and ffi.errno() ~= M.EINTR then
+      return failure()
+    end
+    at = at + math.max(n, 0)
+  end
+  return true
+end
+
+local READ_SIZE = 65536
+
+--- Reads what is there, at most 64 KiB; '' at the end.
+---@return string? text
+---@return string? message
+---@return integer? errno
+function M.read_some(fd)
+  local buffer = ffi.new('char[?]', READ_SIZE)
+  local n = tonumber(C.read(fd, buffer, READ_SIZE))
+  if n < 0 then
+    return failure()
+  end
+  return ffi.string(buffer, n)
+end
+
+--- Sends a signal.
+function M.kill(pid, signal)
+  C.kill(pid, signal)
+end
+
+--- Waits for a child. Returns how it ended: 'exited' and its code, or 'killed' and the signal.
+---@return string? how
+---@return integer|string code
+function M.wait(pid)
+  local status = ffi.new('int[1]')
+  while C.waitpid(pid, status, 0) < 0 do
+    if ffi.errno() ~= M.EINTR then
+      return failure()
+    end
+  end
+  local signal = bit.band(status[0], 0x7f)
+  if signal == 0 then
+    return 'exited', bit.band(bit.rshift(status[0], 8), 0xff)
+  end
+  return 'killed', signal
+end
+
+--- Limits the memory that the process may add from now on, in bytes. Does nothing where the present
+--- use can not tell (under a sanitizer, whose shadow counts as memory).
+function M.limit_memory(bytes)
+  local RLIMIT_DATA, PLAUSIBLE = 2, 2 ^ 36
+  local file = io.open('/proc/self/statm')
+  local text = file and file:read('*a') or ''
+  if file then
+    file:close()
+  end
+  local data = tonumber(text:match('^%d+ %d+ %d+ %d+ %d+ (%d+)'))
+  if not data or data * 4096 > PLAUSIBLE then
+    return
+  end
+  local limit = ffi.new('struct sl_libc_rlimit')
+  if C.getrlimit(RLIMIT_DATA, limit) == 0 then
+    limit.current = data * 4096 + bytes
+    if limit.maximum < limit.current then
+      limit.current = limit.maximum
+    end
+    C.setrlimit(RLIMIT_DATA, limit)
+  end
 end
 
 --- Ends the process the way a filter ends whose reader went away: quietly, by SIGPIPE.

@@ -178,8 +178,9 @@ local function collector(t)
   return problems, function(problem, at)
     local spot = at or t
     problems[#problems + 1] = {
-      file = spot.file or t.file,
-      line = spot.line or t.line,
+      -- A declaration in a tail call has no frame of its own left to tell its line.
+      file = spot.file or t.file or t.script or '?',
+      line = spot.line or t.line or 1,
       severity = problem.severity,
       code = problem.code,
       message = problem.message,

@@ -175,6 +175,14 @@ describe('loading a script', function()
     end
   end)
 
+  it('has a place for problems of a topology that is made in a tail call', function()
+    local path = files.write('topo.lua', "return require('streamlua').topology('a/b')")
+    for _, problem in ipairs(assert(load.script(path)):validate()) do
+      assert.equal(path, problem.file)
+      assert.equal(1, problem.line)
+    end
+  end)
+
   it('refuses bytecode', function()
     local err = failure(string.dump(function() end))
     assert.equal('EINVAL', err.code)
