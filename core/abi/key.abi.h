@@ -28,7 +28,7 @@ uint32_t sl_keyhash_group_of_number(double key, uint32_t group_count);
 uint32_t sl_keyhash_group_of_string(const char *key, size_t len, uint32_t group_count);
 
 /*
- * Returns the length of the well-formed encoded value at the start of len bytes, SL_EPROTO when
- * there is none, SL_EINVAL when value is NULL.
+ * Returns `value` when its len bytes are exactly one well-formed encoded value. NULL with SL_EPROTO
+ * when they are not, with SL_EINVAL when value is NULL.
  */
-int64_t sl_value_check(const uint8_t *value, size_t len);
+const uint8_t *sl_value_checked(const uint8_t *value, size_t len);

@@ -48,11 +48,16 @@ sl_keyhash_group_of_string(const char *key, size_t len, uint32_t group_count)
     return sl_key_group(sl_key_hash_bytes(key, len), group_count);
 }
 
-int64_t
-sl_value_check(const uint8_t *value, size_t len)
+const uint8_t *
+sl_value_checked(const uint8_t *value, size_t len)
 {
     if (value == NULL) {
-        return sl_err_set(SL_EINVAL, "no encoded value");
+        sl_err_set(SL_EINVAL, "no encoded value");
+        return NULL;
     }
-    return sl_value_measure(value, len);
+    int64_t size = sl_value_measure(value, len);
+    if (size >= 0 && (size_t)size != len) {
+        sl_err_set(SL_EPROTO, "%zu bytes behind the encoded value", len - (size_t)size);
+    }
+    return size >= 0 && (size_t)size == len ? value : NULL;
 }

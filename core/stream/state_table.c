@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 
-_Static_assert(sizeof(struct sl_state_entry) == 24, "an entry is 24 bytes");
+_Static_assert(sizeof(struct sl_keyed_entry) == 24, "an entry is 24 bytes");
 
 enum {
     CAPACITY_MIN = 8,
@@ -44,7 +44,7 @@ allocation_bytes(uint64_t size)
 static uint64_t
 table_size(uint32_t capacity)
 {
-    return (uint64_t)capacity * (sizeof(struct sl_state_entry) + 1) + TAG_STEP - 1;
+    return (uint64_t)capacity * (sizeof(struct sl_keyed_entry) + 1) + TAG_STEP - 1;
 }
 
 static uint64_t
@@ -61,7 +61,7 @@ block_bytes(uint32_t len)
 
 /* Whether `freed` bytes going and `added` bytes coming keep within the limit. */
 static int
-state_check_room(const struct sl_state *self, uint64_t freed, uint64_t added)
+state_check_room(const struct sl_keyed *self, uint64_t freed, uint64_t added)
 {
     uint64_t after = self->bytes - freed + added;
     if (self->limit_bytes > 0 && after > self->limit_bytes && added > freed) {
@@ -72,20 +72,20 @@ state_check_room(const struct sl_state *self, uint64_t freed, uint64_t added)
 }
 
 int
-sl_state_create(struct sl_state *self, uint32_t key_groups, uint64_t limit_bytes)
+sl_keyed_create(struct sl_keyed *self, uint32_t key_groups, uint64_t limit_bytes)
 {
     memset(self, 0, sizeof(*self));
-    if (key_groups == 0 || key_groups > SL_STATE_GROUPS_MAX) {
+    if (key_groups == 0 || key_groups > SL_KEYED_GROUPS_MAX) {
         return sl_err_set(SL_EINVAL, "keyed state needs 1 to %d key groups, not %u",
-                          SL_STATE_GROUPS_MAX, key_groups);
+                          SL_KEYED_GROUPS_MAX, key_groups);
     }
     self->limit_bytes = limit_bytes;
-    uint64_t bytes = allocation_bytes((uint64_t)key_groups * sizeof(struct sl_state_group));
+    uint64_t bytes = allocation_bytes((uint64_t)key_groups * sizeof(struct sl_keyed_group));
     int rc = state_check_room(self, 0, bytes);
     if (rc != 0) {
         return rc;
     }
-    self->groups = sl_try_calloc(key_groups, sizeof(struct sl_state_group));
+    self->groups = sl_try_calloc(key_groups, sizeof(struct sl_keyed_group));
     if (self->groups == NULL) {
         return sl_err_set(SL_ENOMEM, "no memory for %u key groups", key_groups);
     }
@@ -95,12 +95,13 @@ sl_state_create(struct sl_state *self, uint32_t key_groups, uint64_t limit_bytes
 }
 
 void
-sl_state_destroy(struct sl_state *self)
+sl_keyed_destroy(struct sl_keyed *self)
 {
     if (self->groups != NULL) {
-        sl_state_clear(self);
+        sl_keyed_clear(self);
         sl_free(self->groups);
     }
+    sl_buf_destroy(&self->exported);
     memset(self, 0, sizeof(*self));
 }
 
@@ -115,7 +116,7 @@ block_at(uint64_t bits)
 static bool
 is_in_block(uint16_t kind)
 {
-    return kind >> 8 == SL_STATE_IN_BLOCK;
+    return kind >> 8 == SL_KEYED_IN_BLOCK;
 }
 
 static int
@@ -132,7 +133,7 @@ block_new(const void *ptr, uint32_t len, uint64_t *out)
 }
 
 static void
-block_free(struct sl_state *self, uint16_t kind, uint64_t bits)
+block_free(struct sl_keyed *self, uint16_t kind, uint64_t bits)
 {
     if (is_in_block(kind)) {
         self->bytes -= block_bytes(block_at(bits)->len);
@@ -141,7 +142,7 @@ block_free(struct sl_state *self, uint16_t kind, uint64_t bits)
 }
 
 static void
-entry_free_blocks(struct sl_state *self, struct sl_state_entry *entry)
+entry_free_blocks(struct sl_keyed *self, struct sl_keyed_entry *entry)
 {
     block_free(self, entry->key_kind, entry->key);
     block_free(self, entry->value_kind, entry->value);
@@ -160,7 +161,7 @@ entry_free_blocks(struct sl_state *self, struct sl_state_entry *entry)
 #define TAG_TOPS UINT64_C(0x8080808080808080)
 
 static inline uint8_t *
-group_tags(const struct sl_state_group *group)
+group_tags(const struct sl_keyed_group *group)
 {
     return (uint8_t *)(group->entries + group->capacity);
 }
@@ -199,7 +200,7 @@ next_step(uint32_t slot, uint32_t capacity)
 
 /* Stores an entry (NULL: nothing) with its tag in a slot. */
 static void
-group_set_slot(struct sl_state_group *group, uint32_t slot, const struct sl_state_entry *entry)
+group_set_slot(struct sl_keyed_group *group, uint32_t slot, const struct sl_keyed_entry *entry)
 {
     uint8_t tag = 0;
     if (entry != NULL) {
@@ -222,7 +223,7 @@ home_slot(uint32_t hash, uint32_t capacity)
 }
 
 static bool
-block_equals(uint64_t bits, const struct sl_state_key *key)
+block_equals(uint64_t bits, const struct sl_keyed_key *key)
 {
     const struct block *block = block_at(bits);
     return block->len == key->len &&
@@ -230,7 +231,7 @@ block_equals(uint64_t bits, const struct sl_state_key *key)
 }
 
 static inline bool
-entry_has_key(const struct sl_state_entry *entry, const struct sl_state_key *key)
+entry_has_key(const struct sl_keyed_entry *entry, const struct sl_keyed_key *key)
 {
     if (is_in_block(key->kind)) {
         return entry->key_kind == key->kind && entry->hash == (uint32_t)(key->hash >> 32) &&
@@ -240,8 +241,8 @@ entry_has_key(const struct sl_state_entry *entry, const struct sl_state_key *key
 }
 
 /* The entry of a key, or NULL. */
-static inline struct sl_state_entry *
-group_find(const struct sl_state_group *group, const struct sl_state_key *key)
+static inline struct sl_keyed_entry *
+group_find(const struct sl_keyed_group *group, const struct sl_keyed_key *key)
 {
     if (group->count == 0) {
         return NULL;
@@ -269,7 +270,7 @@ group_find(const struct sl_state_group *group, const struct sl_state_key *key)
 
 /* The free slot in which a key of this hash belongs. */
 static uint32_t
-group_free_slot(const struct sl_state_group *group, uint32_t hash)
+group_free_slot(const struct sl_keyed_group *group, uint32_t hash)
 {
     const uint8_t *tags = group_tags(group);
     for (uint32_t slot = home_slot(hash, group->capacity);;
@@ -283,7 +284,7 @@ group_free_slot(const struct sl_state_group *group, uint32_t hash)
 
 /* Moves the entries of a group into a table of another capacity. */
 static int
-group_resize(struct sl_state *self, struct sl_state_group *group, uint32_t capacity)
+group_resize(struct sl_keyed *self, struct sl_keyed_group *group, uint32_t capacity)
 {
     sl_assert_lt(group->count, capacity);
     uint64_t freed = table_bytes(group->capacity);
@@ -292,7 +293,7 @@ group_resize(struct sl_state *self, struct sl_state_group *group, uint32_t capac
     if (rc != 0) {
         return rc;
     }
-    struct sl_state_group grown = {
+    struct sl_keyed_group grown = {
         .entries = sl_try_calloc(1, table_size(capacity)),
         .count = group->count,
         .capacity = capacity,
@@ -301,7 +302,7 @@ group_resize(struct sl_state *self, struct sl_state_group *group, uint32_t capac
         return sl_err_set(SL_ENOMEM, "no memory for %u entries of keyed state", capacity);
     }
     for (uint32_t i = 0; i < group->capacity; i++) {
-        if (group->entries[i].key_kind != SL_STATE_KEY_NONE) {
+        if (group->entries[i].key_kind != SL_KEYED_KEY_NONE) {
             group_set_slot(&grown, group_free_slot(&grown, group->entries[i].hash),
                            &group->entries[i]);
         }
@@ -314,7 +315,7 @@ group_resize(struct sl_state *self, struct sl_state_group *group, uint32_t capac
 
 /* At most 4/5 full after one more key; a table that has become far too large shrinks. */
 static int
-group_make_room(struct sl_state *self, struct sl_state_group *group)
+group_make_room(struct sl_keyed *self, struct sl_keyed_group *group)
 {
     uint64_t needed = (uint64_t)group->count + 1;
     if (needed * 5 > (uint64_t)group->capacity * 4) {
@@ -338,13 +339,13 @@ group_make_room(struct sl_state *self, struct sl_state_group *group)
  * home and its place, so no entry is ever cut off from its home and no tombstone is needed.
  */
 static void
-group_remove_slot(struct sl_state_group *group, uint32_t gap)
+group_remove_slot(struct sl_keyed_group *group, uint32_t gap)
 {
     uint32_t capacity = group->capacity;
     for (uint32_t slot = gap;;) {
         slot = slot + 1 == capacity ? 0 : slot + 1;
-        const struct sl_state_entry *entry = &group->entries[slot];
-        if (entry->key_kind == SL_STATE_KEY_NONE) {
+        const struct sl_keyed_entry *entry = &group->entries[slot];
+        if (entry->key_kind == SL_KEYED_KEY_NONE) {
             break;
         }
         uint32_t home = home_slot(entry->hash, capacity);
@@ -359,8 +360,8 @@ group_remove_slot(struct sl_state_group *group, uint32_t gap)
     group->count--;
 }
 
-static inline struct sl_state_group *
-state_group(const struct sl_state *self, const struct sl_state_key *key)
+static inline struct sl_keyed_group *
+state_group(const struct sl_keyed *self, const struct sl_keyed_key *key)
 {
     return &self->groups[sl_key_group(key->hash, self->key_groups)];
 }
@@ -369,7 +370,7 @@ state_group(const struct sl_state *self, const struct sl_state_key *key)
 
 /* Fills *out from an entry's value. */
 static void
-entry_get_value(const struct sl_state_entry *entry, struct sl_value *out)
+entry_get_value(const struct sl_keyed_entry *entry, struct sl_value *out)
 {
     uint16_t kind = entry->value_kind;
     out->tag = kind & 0xff;
@@ -400,7 +401,7 @@ static bool
 value_needs_block(const struct sl_value *value)
 {
     return value->tag == SL_VALUE_TABLE ||
-           (value->tag == SL_VALUE_STRING && value->len > SL_STATE_INLINE_MAX);
+           (value->tag == SL_VALUE_STRING && value->len > SL_KEYED_INLINE_MAX);
 }
 
 /* The kind and bits of a value that needs no block. */
@@ -417,7 +418,7 @@ value_pack(const struct sl_value *value, uint64_t *bits)
         *bits = (uint64_t)value->integer;
         break;
     case SL_VALUE_STRING:
-        *bits = sl_state_pack(value->ptr, value->len);
+        *bits = sl_keyed_pack(value->ptr, value->len);
         return (uint16_t)(SL_VALUE_STRING | value->len << 8);
     default:
         break;
@@ -427,7 +428,7 @@ value_pack(const struct sl_value *value, uint64_t *bits)
 
 /* Makes the bits and kind of a value, in a new block where it needs one. */
 static int
-state_make_value(struct sl_state *self, const struct sl_value *value, uint64_t freed,
+state_make_value(struct sl_keyed *self, const struct sl_value *value, uint64_t freed,
                  uint64_t *bits, uint16_t *kind)
 {
     if (!value_needs_block(value)) {
@@ -440,20 +441,20 @@ state_make_value(struct sl_state *self, const struct sl_value *value, uint64_t f
     }
     if (rc == 0) {
         self->bytes += block_bytes(value->len);
-        *kind = (uint16_t)(value->tag | SL_STATE_IN_BLOCK << 8);
+        *kind = (uint16_t)(value->tag | SL_KEYED_IN_BLOCK << 8);
     }
     return rc;
 }
 
 /* Replaces the value of an entry. */
 static int
-entry_set_value(struct sl_state *self, struct sl_state_entry *entry, const struct sl_value *value)
+entry_set_value(struct sl_keyed *self, struct sl_keyed_entry *entry, const struct sl_value *value)
 {
     if (value_needs_block(value) && is_in_block(entry->value_kind) &&
         block_at(entry->value)->len == value->len) {
         /* memmove: the value may be the one that was just read from here. */
         memmove(block_at(entry->value)->bytes, value->ptr, value->len);
-        entry->value_kind = (uint16_t)(value->tag | SL_STATE_IN_BLOCK << 8);
+        entry->value_kind = (uint16_t)(value->tag | SL_KEYED_IN_BLOCK << 8);
         return 0;
     }
     uint64_t freed = is_in_block(entry->value_kind) ? block_bytes(block_at(entry->value)->len) : 0;
@@ -471,10 +472,10 @@ entry_set_value(struct sl_state *self, struct sl_state_entry *entry, const struc
 
 /* Adds an entry for a key that is not there. */
 static int
-state_insert(struct sl_state *self, const struct sl_state_key *key, const struct sl_value *value)
+state_insert(struct sl_keyed *self, const struct sl_keyed_key *key, const struct sl_value *value)
 {
-    struct sl_state_group *group = state_group(self, key);
-    struct sl_state_entry entry = {
+    struct sl_keyed_group *group = state_group(self, key);
+    struct sl_keyed_entry entry = {
         .key = key->bits,
         .hash = (uint32_t)(key->hash >> 32),
         .key_kind = key->kind,
@@ -485,7 +486,7 @@ state_insert(struct sl_state *self, const struct sl_state_key *key, const struct
     }
     if (is_in_block(key->kind)) {
         /* Until its block exists the entry must not own the caller's bytes. */
-        entry.key_kind = SL_STATE_KEY_NONE;
+        entry.key_kind = SL_KEYED_KEY_NONE;
         rc = state_check_room(self, 0, block_bytes(key->len));
         if (rc == 0) {
             rc = block_new((const void *)(uintptr_t)key->bits, key->len, &entry.key);
@@ -510,9 +511,9 @@ fail:
 }
 
 bool
-sl_state_get(const struct sl_state *self, const struct sl_state_key *key, struct sl_value *out)
+sl_keyed_get(const struct sl_keyed *self, const struct sl_keyed_key *key, struct sl_value *out)
 {
-    const struct sl_state_entry *entry = group_find(state_group(self, key), key);
+    const struct sl_keyed_entry *entry = group_find(state_group(self, key), key);
     if (entry == NULL) {
         return false;
     }
@@ -521,9 +522,9 @@ sl_state_get(const struct sl_state *self, const struct sl_state_key *key, struct
 }
 
 int
-sl_state_put(struct sl_state *self, const struct sl_state_key *key, const struct sl_value *value)
+sl_keyed_put(struct sl_keyed *self, const struct sl_keyed_key *key, const struct sl_value *value)
 {
-    struct sl_state_entry *entry = group_find(state_group(self, key), key);
+    struct sl_keyed_entry *entry = group_find(state_group(self, key), key);
     if (entry == NULL) {
         return state_insert(self, key, value);
     }
@@ -545,9 +546,9 @@ kind_name(uint16_t value_kind)
     }
 }
 
-/* Adds to an entry that holds no plain number: the uncommon part of sl_state_add. */
+/* Adds to an entry that holds no plain number: the uncommon part of sl_keyed_add. */
 static int
-add_to_other(struct sl_state_entry *entry, double delta, struct sl_value *out)
+add_to_other(struct sl_keyed_entry *entry, double delta, struct sl_value *out)
 {
     uint16_t tag = entry->value_kind & 0xff;
     int64_t whole;
@@ -569,10 +570,10 @@ add_to_other(struct sl_state_entry *entry, double delta, struct sl_value *out)
 }
 
 int
-sl_state_add(struct sl_state *self, const struct sl_state_key *key, double delta,
+sl_keyed_add(struct sl_keyed *self, const struct sl_keyed_key *key, double delta,
              struct sl_value *out)
 {
-    struct sl_state_entry *entry = group_find(state_group(self, key), key);
+    struct sl_keyed_entry *entry = group_find(state_group(self, key), key);
     if (entry == NULL) {
         *out = sl_value_number(delta);
         return state_insert(self, key, out);
@@ -588,10 +589,10 @@ sl_state_add(struct sl_state *self, const struct sl_state_key *key, double delta
 }
 
 bool
-sl_state_remove(struct sl_state *self, const struct sl_state_key *key)
+sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key)
 {
-    struct sl_state_group *group = state_group(self, key);
-    struct sl_state_entry *entry = group_find(group, key);
+    struct sl_keyed_group *group = state_group(self, key);
+    struct sl_keyed_entry *entry = group_find(group, key);
     if (entry == NULL) {
         return false;
     }
@@ -602,14 +603,14 @@ sl_state_remove(struct sl_state *self, const struct sl_state_key *key)
 }
 
 void
-sl_state_clear_group(struct sl_state *self, uint32_t group_index)
+sl_keyed_clear_group(struct sl_keyed *self, uint32_t group_index)
 {
     if (group_index >= self->key_groups) {
         return;
     }
-    struct sl_state_group *group = &self->groups[group_index];
+    struct sl_keyed_group *group = &self->groups[group_index];
     for (uint32_t i = 0; i < group->capacity; i++) {
-        if (group->entries[i].key_kind != SL_STATE_KEY_NONE) {
+        if (group->entries[i].key_kind != SL_KEYED_KEY_NONE) {
             entry_free_blocks(self, &group->entries[i]);
         }
     }
@@ -620,26 +621,26 @@ sl_state_clear_group(struct sl_state *self, uint32_t group_index)
 }
 
 void
-sl_state_clear(struct sl_state *self)
+sl_keyed_clear(struct sl_keyed *self)
 {
     for (uint32_t i = 0; i < self->key_groups; i++) {
-        sl_state_clear_group(self, i);
+        sl_keyed_clear_group(self, i);
     }
     sl_assert_eq(self->count, 0);
 }
 
 uint32_t
-sl_state_group_count(const struct sl_state *self, uint32_t group)
+sl_keyed_group_count(const struct sl_keyed *self, uint32_t group)
 {
     return group < self->key_groups ? self->groups[group].count : 0;
 }
 
 /* Walking. */
 
-struct sl_state_iter
-sl_state_iter_group(uint32_t group)
+struct sl_keyed_iter
+sl_keyed_iter_group(uint32_t group)
 {
-    return (struct sl_state_iter){.group = group, .end_group = group + 1};
+    return (struct sl_keyed_iter){.group = group, .end_group = group + 1};
 }
 
 /*
@@ -648,10 +649,10 @@ sl_state_iter_group(uint32_t group)
  * twice. A free slot always exists, as a table is at most 4/5 full.
  */
 static void
-iter_start_group(const struct sl_state_group *group, struct sl_state_iter *iter)
+iter_start_group(const struct sl_keyed_group *group, struct sl_keyed_iter *iter)
 {
     uint32_t slot = 0;
-    while (group->entries[slot].key_kind != SL_STATE_KEY_NONE) {
+    while (group->entries[slot].key_kind != SL_KEYED_KEY_NONE) {
         slot++;
     }
     iter->slot = slot;
@@ -661,40 +662,40 @@ iter_start_group(const struct sl_state_group *group, struct sl_state_iter *iter)
 
 /* Fills *out from an entry's key. */
 static void
-entry_get_key(const struct sl_state_entry *entry, struct sl_value *out)
+entry_get_key(const struct sl_keyed_entry *entry, struct sl_value *out)
 {
     double number;
     int64_t exact;
     switch (entry->key_kind & 0xff) {
-    case SL_STATE_KEY_INTEGER:
+    case SL_KEYED_KEY_INTEGER:
         number = (double)(int64_t)entry->key;
         *out = sl_double_is_i64(number, &exact) && exact == (int64_t)entry->key
                    ? sl_value_number(number)
                    : sl_value_i64((int64_t)entry->key);
         break;
-    case SL_STATE_KEY_LARGE:
+    case SL_KEYED_KEY_LARGE:
         number = (double)entry->key;
         *out = number < 18446744073709551616.0 && (uint64_t)number == entry->key
                    ? sl_value_number(number)
                    : sl_value_u64(entry->key);
         break;
-    case SL_STATE_KEY_FRACTION:
+    case SL_KEYED_KEY_FRACTION:
         memcpy(&number, &entry->key, sizeof(number));
         *out = sl_value_number(number);
         break;
-    case SL_STATE_KEY_STRING:
+    case SL_KEYED_KEY_STRING:
         *out = is_in_block(entry->key_kind)
                    ? sl_value_string(block_at(entry->key)->bytes, block_at(entry->key)->len)
                    : sl_value_string(&entry->key, entry->key_kind >> 8);
         break;
-    case SL_STATE_KEY_TABLE:
+    case SL_KEYED_KEY_TABLE:
         *out = sl_value_table(block_at(entry->key)->bytes, block_at(entry->key)->len);
         break;
-    case SL_STATE_KEY_FALSE:
-    case SL_STATE_KEY_TRUE:
-        *out = sl_value_bool((entry->key_kind & 0xff) == SL_STATE_KEY_TRUE);
+    case SL_KEYED_KEY_FALSE:
+    case SL_KEYED_KEY_TRUE:
+        *out = sl_value_bool((entry->key_kind & 0xff) == SL_KEYED_KEY_TRUE);
         break;
-    case SL_STATE_KEY_NULL:
+    case SL_KEYED_KEY_NULL:
         *out = sl_value_null();
         break;
     default:
@@ -703,13 +704,13 @@ entry_get_key(const struct sl_state_entry *entry, struct sl_value *out)
 }
 
 bool
-sl_state_next(const struct sl_state *self, struct sl_state_iter *iter, struct sl_value *key,
+sl_keyed_next(const struct sl_keyed *self, struct sl_keyed_iter *iter, struct sl_value *key,
               struct sl_value *value)
 {
     uint32_t end = iter->end_group == 0 || iter->end_group > self->key_groups ? self->key_groups
                                                                               : iter->end_group;
     for (; iter->group < end; iter->group++, iter->capacity = 0) {
-        const struct sl_state_group *group = &self->groups[iter->group];
+        const struct sl_keyed_group *group = &self->groups[iter->group];
         if (iter->capacity == 0 && group->count > 0) {
             iter_start_group(group, iter);
         }
@@ -720,8 +721,8 @@ sl_state_next(const struct sl_state *self, struct sl_state_iter *iter, struct sl
         while (iter->left > 0) {
             iter->left--;
             iter->slot = iter->slot == 0 ? group->capacity - 1 : iter->slot - 1;
-            const struct sl_state_entry *entry = &group->entries[iter->slot];
-            if (entry->key_kind != SL_STATE_KEY_NONE) {
+            const struct sl_keyed_entry *entry = &group->entries[iter->slot];
+            if (entry->key_kind != SL_KEYED_KEY_NONE) {
                 entry_get_key(entry, key);
                 entry_get_value(entry, value);
                 return true;
@@ -734,36 +735,36 @@ sl_state_next(const struct sl_state *self, struct sl_state_iter *iter, struct sl
 /* Keys of any value. */
 
 int
-sl_state_key_of(const struct sl_value *value, struct sl_state_key *out)
+sl_keyed_key_of(const struct sl_value *value, struct sl_keyed_key *out)
 {
     switch (value->tag) {
     case SL_VALUE_NUMBER:
-        *out = sl_state_key_number(value->number);
+        *out = sl_keyed_key_number(value->number);
         return 0;
     case SL_VALUE_INT64:
-        *out = sl_state_key_i64(value->integer);
+        *out = sl_keyed_key_i64(value->integer);
         return 0;
     case SL_VALUE_UINT64:
-        *out = sl_state_key_u64((uint64_t)value->integer);
+        *out = sl_keyed_key_u64((uint64_t)value->integer);
         return 0;
     case SL_VALUE_STRING:
-        *out = sl_state_key_string(value->ptr, value->len);
+        *out = sl_keyed_key_string(value->ptr, value->len);
         return 0;
     case SL_VALUE_TABLE:
-        *out = (struct sl_state_key){0, (uint64_t)(uintptr_t)value->ptr, value->len,
-                                     SL_STATE_KEY_TABLE | SL_STATE_IN_BLOCK << 8};
+        *out = (struct sl_keyed_key){0, (uint64_t)(uintptr_t)value->ptr, value->len,
+                                     SL_KEYED_KEY_TABLE | SL_KEYED_IN_BLOCK << 8};
         return sl_value_key_hash(value->ptr, value->len, &out->hash);
     case SL_VALUE_FALSE:
     case SL_VALUE_TRUE:
-        *out = (struct sl_state_key){.hash = sl_key_hash_bool(value->tag == SL_VALUE_TRUE),
-                                     .kind = value->tag == SL_VALUE_TRUE ? SL_STATE_KEY_TRUE
-                                                                         : SL_STATE_KEY_FALSE};
+        *out = (struct sl_keyed_key){.hash = sl_key_hash_bool(value->tag == SL_VALUE_TRUE),
+                                     .kind = value->tag == SL_VALUE_TRUE ? SL_KEYED_KEY_TRUE
+                                                                         : SL_KEYED_KEY_FALSE};
         return 0;
     case SL_VALUE_NULL:
-        *out = (struct sl_state_key){.hash = sl_key_hash_null(), .kind = SL_STATE_KEY_NULL};
+        *out = (struct sl_keyed_key){.hash = sl_key_hash_null(), .kind = SL_KEYED_KEY_NULL};
         return 0;
     case SL_VALUE_NIL:
-        *out = (struct sl_state_key){.hash = sl_key_hash_nil(), .kind = SL_STATE_KEY_NIL};
+        *out = (struct sl_keyed_key){.hash = sl_key_hash_nil(), .kind = SL_KEYED_KEY_NIL};
         return 0;
     default:
         return sl_err_set(SL_EPROTO, "value with the unknown tag %u", value->tag);
@@ -775,7 +776,7 @@ sl_state_key_of(const struct sl_value *value, struct sl_state_key *out)
 enum { SECTION_HEADER_BYTES = 8 };
 
 static void
-summary_add(struct sl_state_summary *summary, const uint8_t *entry, size_t len)
+summary_add(struct sl_keyed_summary *summary, const uint8_t *entry, size_t len)
 {
     summary->entries++;
     summary->bytes += len;
@@ -783,8 +784,8 @@ summary_add(struct sl_state_summary *summary, const uint8_t *entry, size_t len)
 }
 
 int
-sl_state_export_group(const struct sl_state *self, uint32_t group, struct sl_buf *out,
-                      struct sl_state_summary *summary)
+sl_keyed_export_group(const struct sl_keyed *self, uint32_t group, struct sl_buf *out,
+                      struct sl_keyed_summary *summary)
 {
     memset(summary, 0, sizeof(*summary));
     if (group >= self->key_groups) {
@@ -792,10 +793,10 @@ sl_state_export_group(const struct sl_state *self, uint32_t group, struct sl_buf
     }
     sl_buf_append_u32(out, group);
     sl_buf_append_u32(out, self->groups[group].count);
-    struct sl_state_iter iter = sl_state_iter_group(group);
+    struct sl_keyed_iter iter = sl_keyed_iter_group(group);
     struct sl_value key;
     struct sl_value value;
-    while (sl_state_next(self, &iter, &key, &value)) {
+    while (sl_keyed_next(self, &iter, &key, &value)) {
         size_t start = out->size;
         sl_value_write(out, &key);
         sl_value_write(out, &value);
@@ -813,8 +814,8 @@ read_u32(const uint8_t *at)
 
 /* Reads one entry; returns its bytes or an error. */
 static int64_t
-read_entry(const struct sl_state *self, uint32_t group, const uint8_t *at, size_t len,
-           struct sl_state_key *key, struct sl_value *value)
+read_entry(const struct sl_keyed *self, uint32_t group, const uint8_t *at, size_t len,
+           struct sl_keyed_key *key, struct sl_value *value)
 {
     struct sl_value key_value;
     int64_t key_len = sl_value_read(at, len, &key_value);
@@ -825,7 +826,7 @@ read_entry(const struct sl_state *self, uint32_t group, const uint8_t *at, size_
     if (value_len < 0) {
         return value_len;
     }
-    int rc = sl_state_key_of(&key_value, key);
+    int rc = sl_keyed_key_of(&key_value, key);
     if (rc != 0) {
         return rc;
     }
@@ -838,8 +839,8 @@ read_entry(const struct sl_state *self, uint32_t group, const uint8_t *at, size_
 
 /* Walks all sections; puts their entries unless self_to_fill is NULL. */
 static int
-import_pass(const struct sl_state *self, struct sl_state *self_to_fill, const uint8_t *ptr,
-            size_t len, struct sl_state_summary *summary)
+import_pass(const struct sl_keyed *self, struct sl_keyed *self_to_fill, const uint8_t *ptr,
+            size_t len, struct sl_keyed_summary *summary)
 {
     memset(summary, 0, sizeof(*summary));
     size_t at = 0;
@@ -851,13 +852,13 @@ import_pass(const struct sl_state *self, struct sl_state *self_to_fill, const ui
         uint32_t count = read_u32(ptr + at + 4);
         at += SECTION_HEADER_BYTES;
         for (uint32_t i = 0; i < count; i++) {
-            struct sl_state_key key;
+            struct sl_keyed_key key;
             struct sl_value value;
             int64_t size = read_entry(self, group, ptr + at, len - at, &key, &value);
             if (size < 0) {
                 return (int)size;
             }
-            int rc = self_to_fill != NULL ? sl_state_put(self_to_fill, &key, &value) : 0;
+            int rc = self_to_fill != NULL ? sl_keyed_put(self_to_fill, &key, &value) : 0;
             if (rc != 0) {
                 return rc;
             }
@@ -869,8 +870,8 @@ import_pass(const struct sl_state *self, struct sl_state *self_to_fill, const ui
 }
 
 int
-sl_state_import(struct sl_state *self, const uint8_t *ptr, size_t len,
-                struct sl_state_summary *summary)
+sl_keyed_import(struct sl_keyed *self, const uint8_t *ptr, size_t len,
+                struct sl_keyed_summary *summary)
 {
     int rc = import_pass(self, NULL, ptr, len, summary);
     if (rc == 0) {

@@ -28,63 +28,65 @@
 
 enum {
     /* Most key groups a state can have. */
-    SL_STATE_GROUPS_MAX = 1 << 20,
+    SL_KEYED_GROUPS_MAX = 1 << 20,
     /* Longest string that lies in the entry. */
-    SL_STATE_INLINE_MAX = 8,
+    SL_KEYED_INLINE_MAX = 8,
 };
 
 /* Kinds of keys as they are compared; 0 marks a free slot. */
-enum sl_state_key_kind {
-    SL_STATE_KEY_NONE,
-    SL_STATE_KEY_NIL,
-    SL_STATE_KEY_FALSE,
-    SL_STATE_KEY_TRUE,
-    SL_STATE_KEY_NULL,
+enum sl_keyed_key_kind {
+    SL_KEYED_KEY_NONE,
+    SL_KEYED_KEY_NIL,
+    SL_KEYED_KEY_FALSE,
+    SL_KEYED_KEY_TRUE,
+    SL_KEYED_KEY_NULL,
     /* An integer of the int64 range, whatever the type it came in. */
-    SL_STATE_KEY_INTEGER,
+    SL_KEYED_KEY_INTEGER,
     /* An integer from 2^63 on. */
-    SL_STATE_KEY_LARGE,
+    SL_KEYED_KEY_LARGE,
     /* Any other number: the bits of the double. */
-    SL_STATE_KEY_FRACTION,
-    SL_STATE_KEY_STRING,
-    SL_STATE_KEY_TABLE,
+    SL_KEYED_KEY_FRACTION,
+    SL_KEYED_KEY_STRING,
+    SL_KEYED_KEY_TABLE,
 };
 
 enum {
     /* In the upper byte of a key's or value's kind: its bytes are in a block. */
-    SL_STATE_IN_BLOCK = 255,
+    SL_KEYED_IN_BLOCK = 255,
 };
 
-struct sl_state_entry {
+struct sl_keyed_entry {
     /* Integer, bits, up to 8 bytes of a string, or the address of a block. */
     uint64_t key;
     uint64_t value;
     /* The upper half of the key's hash. */
     uint32_t hash;
-    /* enum sl_state_key_kind, and in the upper byte the length of a string or SL_STATE_IN_BLOCK. */
+    /* enum sl_keyed_key_kind, and in the upper byte the length of a string or SL_KEYED_IN_BLOCK. */
     uint16_t key_kind;
     /* enum sl_value_tag, and the upper byte in the same way. */
     uint16_t value_kind;
 };
 
-struct sl_state_group {
-    struct sl_state_entry *entries;
+struct sl_keyed_group {
+    struct sl_keyed_entry *entries;
     uint32_t count;
     uint32_t capacity;
 };
 
-struct sl_state {
-    struct sl_state_group *groups;
+struct sl_keyed {
+    struct sl_keyed_group *groups;
     uint32_t key_groups;
     uint64_t count;
     /* Bytes of tables and blocks with what malloc adds to them; never above limit unless it is 0.
      */
     uint64_t bytes;
     uint64_t limit_bytes;
+    /* The last export made for Lua. */
+    struct sl_buf exported;
 };
 
 /* A key ready for look-up; it borrows the bytes of strings and tables. */
-struct sl_state_key {
+struct sl_keyed_key {
     uint64_t hash;
     /* As in the entry, but for keys in blocks the address of the bytes. */
     uint64_t bits;
@@ -92,111 +94,103 @@ struct sl_state_key {
     uint16_t kind;
 };
 
-/* What an export wrote or an import read. */
-struct sl_state_summary {
-    uint64_t entries;
-    uint64_t bytes;
-    /* Sum over the entries of a hash of their bytes, so their order does not matter. */
-    uint64_t checksum;
-};
-
 /*
  * An empty state on the caller's memory. limit_bytes 0 = no limit. SL_EINVAL for a number of key
- * groups that is 0 or above SL_STATE_GROUPS_MAX, SL_ENOMEM, SL_ELIMIT when not even the array of
+ * groups that is 0 or above SL_KEYED_GROUPS_MAX, SL_ENOMEM, SL_ELIMIT when not even the array of
  * groups (16 bytes each) fits into the limit.
  */
-int sl_state_create(struct sl_state *self, uint32_t key_groups, uint64_t limit_bytes);
-void sl_state_destroy(struct sl_state *self);
+int sl_keyed_create(struct sl_keyed *self, uint32_t key_groups, uint64_t limit_bytes);
+void sl_keyed_destroy(struct sl_keyed *self);
 
 /*
  * The value of a key; false when there is none. Bytes in *out are valid until the next change of
  * the state.
  */
-bool sl_state_get(const struct sl_state *self, const struct sl_state_key *key,
+bool sl_keyed_get(const struct sl_keyed *self, const struct sl_keyed_key *key,
                   struct sl_value *out);
 
 /* Sets the value of a key. SL_ELIMIT, SL_ENOMEM: the state is unchanged. */
-int sl_state_put(struct sl_state *self, const struct sl_state_key *key,
+int sl_keyed_put(struct sl_keyed *self, const struct sl_keyed_key *key,
                  const struct sl_value *value);
 
 /*
  * Adds to the number of a key (missing or nil: 0) and stores the result in *out. An int64 or uint64
  * stays one, wraps, and takes whole deltas only. SL_EINVAL when the value is no number or the delta
- * does not suit it, errors of sl_state_put.
+ * does not suit it, errors of sl_keyed_put.
  */
-int sl_state_add(struct sl_state *self, const struct sl_state_key *key, double delta,
+int sl_keyed_add(struct sl_keyed *self, const struct sl_keyed_key *key, double delta,
                  struct sl_value *out);
 
 /* Removes a key; false when it was not there. */
-bool sl_state_remove(struct sl_state *self, const struct sl_state_key *key);
+bool sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key);
 
 /* Removes the entries of all groups, or of one, and gives their memory back. */
-void sl_state_clear(struct sl_state *self);
-void sl_state_clear_group(struct sl_state *self, uint32_t group);
+void sl_keyed_clear(struct sl_keyed *self);
+void sl_keyed_clear_group(struct sl_keyed *self, uint32_t group);
 
 /* Entries of one group; 0 for a group that does not exist. */
-uint32_t sl_state_group_count(const struct sl_state *self, uint32_t group);
+uint32_t sl_keyed_group_count(const struct sl_keyed *self, uint32_t group);
 
 /*
  * Gives the next entry and true, or false at the end. A zeroed iterator walks everything;
- * sl_state_iter_group makes one for a group. The entry just given may be removed and values may be
+ * sl_keyed_iter_group makes one for a group. The entry just given may be removed and values may be
  * replaced; keys added meanwhile may be missed, and may make others be missed or seen twice.
  * Numbers that a double holds exactly are given as numbers, whatever type the key came in.
  */
-bool sl_state_next(const struct sl_state *self, struct sl_state_iter *iter, struct sl_value *key,
+bool sl_keyed_next(const struct sl_keyed *self, struct sl_keyed_iter *iter, struct sl_value *key,
                    struct sl_value *value);
-struct sl_state_iter sl_state_iter_group(uint32_t group);
+struct sl_keyed_iter sl_keyed_iter_group(uint32_t group);
 
 /*
  * Appends a section with all entries of a group, u32 group, u32 count, then keys and values in
  * their encoding, and says what it wrote. SL_EINVAL for a group that does not exist.
  */
-int sl_state_export_group(const struct sl_state *self, uint32_t group, struct sl_buf *out,
-                          struct sl_state_summary *summary);
+int sl_keyed_export_group(const struct sl_keyed *self, uint32_t group, struct sl_buf *out,
+                          struct sl_keyed_summary *summary);
 
 /*
  * Reads sections from anywhere, puts their entries and says what it read; the summary of an import
  * equals the sum of those of its exports. Everything is checked first: with SL_EPROTO nothing was
  * put. SL_ELIMIT and SL_ENOMEM leave what was put so far.
  */
-int sl_state_import(struct sl_state *self, const uint8_t *ptr, size_t len,
-                    struct sl_state_summary *summary);
+int sl_keyed_import(struct sl_keyed *self, const uint8_t *ptr, size_t len,
+                    struct sl_keyed_summary *summary);
 
 /* Makes a key of any value; the bytes of a table are in the key form. SL_EPROTO if malformed. */
-int sl_state_key_of(const struct sl_value *value, struct sl_state_key *out);
+int sl_keyed_key_of(const struct sl_value *value, struct sl_keyed_key *out);
 
-static inline struct sl_state_key
-sl_state_key_i64(int64_t key)
+static inline struct sl_keyed_key
+sl_keyed_key_i64(int64_t key)
 {
-    return (struct sl_state_key){sl_key_hash_i64(key), (uint64_t)key, 0, SL_STATE_KEY_INTEGER};
+    return (struct sl_keyed_key){sl_key_hash_i64(key), (uint64_t)key, 0, SL_KEYED_KEY_INTEGER};
 }
 
-static inline struct sl_state_key
-sl_state_key_u64(uint64_t key)
+static inline struct sl_keyed_key
+sl_keyed_key_u64(uint64_t key)
 {
     if (key >> 63 == 0) {
-        return sl_state_key_i64((int64_t)key);
+        return sl_keyed_key_i64((int64_t)key);
     }
-    return (struct sl_state_key){sl_key_hash_u64(key), key, 0, SL_STATE_KEY_LARGE};
+    return (struct sl_keyed_key){sl_key_hash_u64(key), key, 0, SL_KEYED_KEY_LARGE};
 }
 
-static inline struct sl_state_key
-sl_state_key_number(double key)
+static inline struct sl_keyed_key
+sl_keyed_key_number(double key)
 {
     int64_t integer;
     if (sl_double_is_i64(key, &integer)) {
-        return sl_state_key_i64(integer);
+        return sl_keyed_key_i64(integer);
     }
     if (key >= 9223372036854775808.0 && key < 18446744073709551616.0) {
-        return sl_state_key_u64((uint64_t)key);
+        return sl_keyed_key_u64((uint64_t)key);
     }
-    return (struct sl_state_key){sl_key_hash_number(key), sl_double_key_bits(key), 0,
-                                 SL_STATE_KEY_FRACTION};
+    return (struct sl_keyed_key){sl_key_hash_number(key), sl_double_key_bits(key), 0,
+                                 SL_KEYED_KEY_FRACTION};
 }
 
 /* Up to 8 bytes as an integer, the missing ones 0; reads nothing behind them. */
 static inline uint64_t
-sl_state_pack(const uint8_t *ptr, uint32_t len)
+sl_keyed_pack(const uint8_t *ptr, uint32_t len)
 {
     if (len >= 4) {
         uint32_t head;
@@ -214,14 +208,14 @@ sl_state_pack(const uint8_t *ptr, uint32_t len)
            (uint64_t)ptr[len - 1] << (8 * (len - 1));
 }
 
-static inline struct sl_state_key
-sl_state_key_string(const void *key, uint32_t len)
+static inline struct sl_keyed_key
+sl_keyed_key_string(const void *key, uint32_t len)
 {
-    struct sl_state_key out = {sl_key_hash_bytes(key, len), (uint64_t)(uintptr_t)key, len,
-                               SL_STATE_KEY_STRING | SL_STATE_IN_BLOCK << 8};
-    if (len <= SL_STATE_INLINE_MAX) {
-        out.bits = sl_state_pack(key, len);
-        out.kind = (uint16_t)(SL_STATE_KEY_STRING | len << 8);
+    struct sl_keyed_key out = {sl_key_hash_bytes(key, len), (uint64_t)(uintptr_t)key, len,
+                               SL_KEYED_KEY_STRING | SL_KEYED_IN_BLOCK << 8};
+    if (len <= SL_KEYED_INLINE_MAX) {
+        out.bits = sl_keyed_pack(key, len);
+        out.kind = (uint16_t)(SL_KEYED_KEY_STRING | len << 8);
     }
     return out;
 }

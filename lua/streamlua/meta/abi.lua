@@ -321,6 +321,23 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field task_count integer
 ---@field moved integer
 
+--- Keyed state of one task; see stream/state_table.h.
+---@class sl_keyed: ffi.cdata*
+
+--- A walk over entries; zeroed it starts at the first one.
+---@class sl_keyed_iter: ffi.cdata*
+---@field group integer
+---@field end_group integer
+---@field left integer
+---@field slot integer
+---@field capacity integer
+
+--- What an export wrote or an import read.
+---@class sl_keyed_summary: ffi.cdata*
+---@field entries ffi.cdata*
+---@field bytes ffi.cdata*
+---@field checksum ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -687,12 +704,12 @@ function C.sl_keyhash_group_of_number(key, group_count) end
 ---@return integer
 function C.sl_keyhash_group_of_string(key, len, group_count) end
 
---- Returns the length of the well-formed encoded value at the start of len bytes, SL_EPROTO when
---- there is none, SL_EINVAL when value is NULL.
+--- Returns `value` when its len bytes are exactly one well-formed encoded value. NULL with SL_EPROTO
+--- when they are not, with SL_EINVAL when value is NULL.
 ---@param value ffi.cdata*
 ---@param len integer
 ---@return ffi.cdata*
-function C.sl_value_check(value, len) end
+function C.sl_value_checked(value, len) end
 
 --- Packs a request (its `current` is NULL) or repacks it with an sl_packing_packer. *plan is a new
 --- plan, to be freed with sl_abi_packing_plan_free, or NULL. SL_EINVAL: malformed request;
@@ -740,5 +757,186 @@ function C.sl_scheduling_assign(request, scheduler, result) end
 --- Frees the arrays of a result and zeroes it; NULL and an empty one are fine.
 ---@param result sl_sched_result|ffi.cdata*
 function C.sl_scheduling_result_free(result) end
+
+--- Makes an empty state of key_groups groups that takes at most limit_bytes (0 = no limit), to be
+--- freed with sl_keyed_free. NULL with SL_EINVAL, SL_ELIMIT or SL_ENOMEM in the error record.
+---@param key_groups integer
+---@param limit_bytes integer|ffi.cdata*
+---@return sl_keyed
+function C.sl_keyed_new(key_groups, limit_bytes) end
+
+--- Frees a state with all entries; NULL is fine.
+---@param state sl_keyed|ffi.cdata*
+function C.sl_keyed_free(state) end
+
+--- Returns how many entries there are.
+---@param state sl_keyed|ffi.cdata*
+---@return number
+function C.sl_keyed_size(state) end
+
+--- Returns the bytes that all entries take outside the Lua heap.
+---@param state sl_keyed|ffi.cdata*
+---@return number
+function C.sl_keyed_memory(state) end
+
+--- Returns the number of key groups.
+---@param state sl_keyed|ffi.cdata*
+---@return integer
+function C.sl_keyed_groups(state) end
+
+--- Removes all entries.
+---@param state sl_keyed|ffi.cdata*
+function C.sl_keyed_remove_all(state) end
+
+--- Stores the value of a key in *out. Returns 1, 0 when there is none (*out is nil), or an error.
+---@param state sl_keyed|ffi.cdata*
+---@param key number
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_get_number(state, key, out) end
+
+--- As sl_keyed_get_number for a string of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_get_string(state, key, len, out) end
+
+--- As sl_keyed_get_number for an encoded key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_get_encoded(state, key, len, out) end
+
+--- Sets the value of a key to a number.
+---@param state sl_keyed|ffi.cdata*
+---@param key number
+---@param value number
+---@return integer
+function C.sl_keyed_put_number_number(state, key, value) end
+
+--- As sl_keyed_put_number_number for a string key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param value number
+---@return integer
+function C.sl_keyed_put_string_number(state, key, len, value) end
+
+--- Sets the value of a key to value_len bytes: those of a string with SL_VALUE_STRING, any encoded
+--- value with SL_VALUE_TABLE.
+---@param state sl_keyed|ffi.cdata*
+---@param key number
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@return integer
+function C.sl_keyed_put_number(state, key, tag, value, value_len) end
+
+--- As sl_keyed_put_number for a string key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@return integer
+function C.sl_keyed_put_string(state, key, len, tag, value, value_len) end
+
+--- As sl_keyed_put_number for an encoded key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@return integer
+function C.sl_keyed_put_encoded(state, key, len, tag, value, value_len) end
+
+--- Adds delta to the number of a key (a missing one counts as 0) and stores the result in *out. A
+--- value that is an int64 or uint64 stays one and takes whole deltas only. SL_EINVAL when the value
+--- is no number.
+---@param state sl_keyed|ffi.cdata*
+---@param key number
+---@param delta number
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_add_number(state, key, delta, out) end
+
+--- As sl_keyed_add_number for a string key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param delta number
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_add_string(state, key, len, delta, out) end
+
+--- As sl_keyed_add_number for an encoded key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param delta number
+---@param out sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_add_encoded(state, key, len, delta, out) end
+
+--- Removes a key. Returns 1, 0 when it was not there, or an error.
+---@param state sl_keyed|ffi.cdata*
+---@param key number
+---@return integer
+function C.sl_keyed_remove_number(state, key) end
+
+--- As sl_keyed_remove_number for a string of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_keyed_remove_string(state, key, len) end
+
+--- As sl_keyed_remove_number for an encoded key of len bytes.
+---@param state sl_keyed|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_keyed_remove_encoded(state, key, len) end
+
+--- Stores the next entry of a walk and returns 1, or returns 0 at its end. A zeroed iterator starts
+--- at the first entry. The entry just given may be removed and values may be replaced; keys added
+--- meanwhile may be missed, and may make others be missed or seen twice.
+---@param state sl_keyed|ffi.cdata*
+---@param iter sl_keyed_iter|ffi.cdata*
+---@param key sl_value|ffi.cdata*
+---@param value sl_value|ffi.cdata*
+---@return integer
+function C.sl_keyed_walk(state, iter, key, value) end
+
+--- Returns the entries of one key group as bytes, their number in *len and what they hold in
+--- *summary; valid until the next export of this state or its end. NULL with SL_EINVAL for a group
+--- that does not exist. The bytes count in no limit.
+---@param state sl_keyed|ffi.cdata*
+---@param group integer
+---@param len ffi.cdata*
+---@param summary sl_keyed_summary|ffi.cdata*
+---@return ffi.cdata*
+function C.sl_keyed_export(state, group, len, summary) end
+
+--- Puts the entries of len exported bytes (one or more groups, one after the other) and stores what
+--- they held in *summary. With SL_EPROTO nothing was put; SL_ELIMIT and SL_ENOMEM leave what was put
+--- so far.
+---@param state sl_keyed|ffi.cdata*
+---@param bytes ffi.cdata*
+---@param len integer
+---@param summary sl_keyed_summary|ffi.cdata*
+---@return integer
+function C.sl_keyed_import_bytes(state, bytes, len, summary) end
+
+--- Removes the entries of one key group.
+---@param state sl_keyed|ffi.cdata*
+---@param group integer
+function C.sl_keyed_remove_group(state, group) end
 
 return C

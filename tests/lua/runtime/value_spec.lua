@@ -4,6 +4,9 @@ local cjson = require 'cjson'
 local value = require 'streamlua.runtime.value'
 local ffi = abi.ffi
 
+-- An upvalue that never changes is a constant to the compiler.
+local CONSTANT = assert(value.encode({ a = 1, b = 'x' }))
+
 local function round_trip(input)
   local bytes = assert(value.encode(input))
   return value.decode(bytes, #bytes)
@@ -148,12 +151,19 @@ describe('streamlua.runtime.value', function()
     for n = 0, #bytes - 1 do
       local back, problem = value.decode(bytes, n)
       assert.is_nil(back)
-      assert.equal('malformed value', problem)
+      assert.equal('malformed encoded value', problem)
     end
-    assert.equal('1 bytes behind the value', select(2, value.decode(bytes .. 'x', #bytes + 1)))
-    assert.equal('malformed value', select(2, value.decode('\10', 1)))
+    assert.equal('1 bytes behind the encoded value', select(2, value.decode(bytes .. 'x', #bytes + 1)))
+    assert.equal('malformed encoded value', select(2, value.decode('\10', 1)))
     -- A count that no memory could hold.
-    assert.equal('malformed value', select(2, value.decode('\8\255\255\255\255\0', 6)))
+    assert.equal('malformed encoded value', select(2, value.decode('\8\255\255\255\255\0', 6)))
+  end)
+
+  it('decodes a constant in a compiled loop', function()
+    -- The compiler of LuaJIT 2.1.0-beta3 lost the address of a constant string here.
+    local decoded
+    for _ = 1, 100000 do decoded = value.decode(CONSTANT, #CONSTANT) end
+    assert.same({ a = 1, b = 'x' }, decoded)
   end)
 
   it('writes into memory of the caller when it fits', function()

@@ -45,11 +45,11 @@ nth_key(int index)
     return sl_value_table(mine, 14);
 }
 
-static struct sl_state_key
+static struct sl_keyed_key
 key_of(struct sl_value value)
 {
-    struct sl_state_key key;
-    assert_int_equal(sl_state_key_of(&value, &key), 0);
+    struct sl_keyed_key key;
+    assert_int_equal(sl_keyed_key_of(&value, &key), 0);
     return key;
 }
 
@@ -109,10 +109,10 @@ static int
 model_index(const struct sl_value *key)
 {
     for (int i = 0; i < KEYS; i++) {
-        struct sl_state_key wanted = key_of(nth_key(i));
-        struct sl_state_key given = key_of(*key);
+        struct sl_keyed_key wanted = key_of(nth_key(i));
+        struct sl_keyed_key given = key_of(*key);
         if (wanted.hash == given.hash && wanted.kind == given.kind &&
-            (wanted.len > SL_STATE_INLINE_MAX || wanted.bits == given.bits)) {
+            (wanted.len > SL_KEYED_INLINE_MAX || wanted.bits == given.bits)) {
             return i;
         }
     }
@@ -122,14 +122,14 @@ model_index(const struct sl_value *key)
 
 /* Walks the table: each entry once, each with the model's value. */
 static void
-check_against_model(const struct sl_state *table, const struct model *model)
+check_against_model(const struct sl_keyed *table, const struct model *model)
 {
     bool seen[KEYS] = {false};
     uint64_t count = 0;
-    struct sl_state_iter iter = {0};
+    struct sl_keyed_iter iter = {0};
     struct sl_value key;
     struct sl_value value;
-    while (sl_state_next(table, &iter, &key, &value)) {
+    while (sl_keyed_next(table, &iter, &key, &value)) {
         int index = model_index(&key);
         assert_true(model->present[index]);
         assert_false(seen[index]);
@@ -142,18 +142,18 @@ check_against_model(const struct sl_state *table, const struct model *model)
 }
 
 static void
-step_against_model(struct sl_state *table, struct model *model, struct sl_random *random,
+step_against_model(struct sl_keyed *table, struct model *model, struct sl_random *random,
                    uint64_t step)
 {
     int index = (int)sl_random_below(random, KEYS);
-    struct sl_state_key key = key_of(nth_key(index));
+    struct sl_keyed_key key = key_of(nth_key(index));
     struct sl_value value = nth_value(step);
     struct sl_value out;
     bool is_there = model->present[index];
     switch (sl_random_below(random, 5)) {
     case 0:
     case 1:
-        assert_int_equal(sl_state_put(table, &key, &value), 0);
+        assert_int_equal(sl_keyed_put(table, &key, &value), 0);
         break;
     case 2:
         if (is_there && model->values[index].tag != SL_VALUE_NUMBER &&
@@ -163,16 +163,16 @@ step_against_model(struct sl_state *table, struct model *model, struct sl_random
         value = sl_value_number(2.5 + (is_there && model->values[index].tag == SL_VALUE_NUMBER
                                            ? model->values[index].number
                                            : 0));
-        assert_int_equal(sl_state_add(table, &key, 2.5, &out), 0);
+        assert_int_equal(sl_keyed_add(table, &key, 2.5, &out), 0);
         assert_true(values_equal(&out, &value));
         break;
     case 3:
-        assert_int_equal(sl_state_remove(table, &key), is_there);
+        assert_int_equal(sl_keyed_remove(table, &key), is_there);
         model->count -= is_there;
         model->present[index] = false;
         return;
     default:
-        assert_int_equal(sl_state_get(table, &key, &out), is_there);
+        assert_int_equal(sl_keyed_get(table, &key, &out), is_there);
         if (is_there) {
             assert_true(values_equal(&out, &model->values[index]));
         }
@@ -189,11 +189,11 @@ test_against_a_naive_map(void **state)
     (void)state;
     static const uint32_t group_counts[] = {1, 7, 128};
     for (size_t g = 0; g < array_size(group_counts); g++) {
-        struct sl_state table;
+        struct sl_keyed table;
         struct model model = {.count = 0};
         struct sl_random random;
         sl_random_seed(&random, 61 + g);
-        assert_int_equal(sl_state_create(&table, group_counts[g], 0), 0);
+        assert_int_equal(sl_keyed_create(&table, group_counts[g], 0), 0);
         uint64_t empty_bytes = table.bytes;
         for (uint64_t step = 0; step < 20000; step++) {
             step_against_model(&table, &model, &random, step);
@@ -202,10 +202,10 @@ test_against_a_naive_map(void **state)
             }
         }
         check_against_model(&table, &model);
-        sl_state_clear(&table);
+        sl_keyed_clear(&table);
         assert_int_equal(table.count, 0);
         assert_int_equal(table.bytes, empty_bytes);
-        sl_state_destroy(&table);
+        sl_keyed_destroy(&table);
     }
 }
 
@@ -221,13 +221,13 @@ test_numbers_are_one_key_when_equal_by_value(void **state)
         {sl_value_number(0x1p63), sl_value_u64(UINT64_C(1) << 63), sl_value_number(0x1p63)},
         {sl_value_number(-0x1p63), sl_value_i64(INT64_MIN), sl_value_number(-0x1p63)},
     };
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
-    assert_int_equal(sl_state_create(&table, 128, 0), 0);
+    assert_int_equal(sl_keyed_create(&table, 128, 0), 0);
     for (size_t r = 0; r < array_size(rows); r++) {
         for (int i = 0; i < 3; i++) {
-            struct sl_state_key key = key_of(rows[r][i]);
-            assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+            struct sl_keyed_key key = key_of(rows[r][i]);
+            assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
             assert_true(out.number == i + 1);
         }
         assert_int_equal(table.count, r + 1);
@@ -245,12 +245,12 @@ test_numbers_are_one_key_when_equal_by_value(void **state)
         sl_value_i64(INT64_MAX),
     };
     for (size_t i = 0; i < array_size(others); i++) {
-        struct sl_state_key key = key_of(others[i]);
-        assert_false(sl_state_get(&table, &key, &out));
-        assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+        struct sl_keyed_key key = key_of(others[i]);
+        assert_false(sl_keyed_get(&table, &key, &out));
+        assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
     }
     assert_int_equal(table.count, array_size(rows) + array_size(others));
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
@@ -269,17 +269,17 @@ test_walk_gives_exact_keys_as_numbers(void **state)
         {sl_value_number(-0.0), sl_value_number(0)},
     };
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct sl_state table;
+        struct sl_keyed table;
         struct sl_value key;
         struct sl_value value = sl_value_null();
-        struct sl_state_iter iter = {0};
-        assert_int_equal(sl_state_create(&table, 16, 0), 0);
-        struct sl_state_key put = key_of(rows[i].put);
-        assert_int_equal(sl_state_put(&table, &put, &value), 0);
-        assert_true(sl_state_next(&table, &iter, &key, &value));
+        struct sl_keyed_iter iter = {0};
+        assert_int_equal(sl_keyed_create(&table, 16, 0), 0);
+        struct sl_keyed_key put = key_of(rows[i].put);
+        assert_int_equal(sl_keyed_put(&table, &put, &value), 0);
+        assert_true(sl_keyed_next(&table, &iter, &key, &value));
         assert_true(values_equal(&key, &rows[i].given));
-        assert_false(sl_state_next(&table, &iter, &key, &value));
-        sl_state_destroy(&table);
+        assert_false(sl_keyed_next(&table, &iter, &key, &value));
+        sl_keyed_destroy(&table);
     }
 }
 
@@ -289,33 +289,33 @@ test_crowded_slots_survive_removal_in_any_order(void **state)
 {
     (void)state;
     enum { CROWD = 40 };
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_random random;
     struct sl_value out;
     sl_random_seed(&random, 71);
     for (int round = 0; round < 200; round++) {
-        assert_int_equal(sl_state_create(&table, 4, 0), 0);
-        struct sl_state_key keys[CROWD];
+        assert_int_equal(sl_keyed_create(&table, 4, 0), 0);
+        struct sl_keyed_key keys[CROWD];
         uint8_t order[CROWD];
         for (int i = 0; i < CROWD; i++) {
             uint64_t upper = UINT32_MAX - sl_random_below(&random, UINT32_MAX / 16);
             if (round % 3 == 0) {
                 upper = UINT32_MAX;
             }
-            keys[i] = (struct sl_state_key){upper << 32, (uint64_t)i, 0, SL_STATE_KEY_INTEGER};
+            keys[i] = (struct sl_keyed_key){upper << 32, (uint64_t)i, 0, SL_KEYED_KEY_INTEGER};
             order[i] = (uint8_t)i;
-            assert_int_equal(sl_state_add(&table, &keys[i], i, &out), 0);
+            assert_int_equal(sl_keyed_add(&table, &keys[i], i, &out), 0);
         }
         sl_random_shuffle(&random, order, CROWD, 1);
         for (int gone = 0; gone < CROWD; gone++) {
-            assert_true(sl_state_remove(&table, &keys[order[gone]]));
+            assert_true(sl_keyed_remove(&table, &keys[order[gone]]));
             for (int i = 0; i < CROWD; i++) {
-                bool is_there = sl_state_get(&table, &keys[order[i]], &out);
+                bool is_there = sl_keyed_get(&table, &keys[order[i]], &out);
                 assert_int_equal(is_there, i > gone);
                 assert_true(!is_there || out.number == order[i]);
             }
         }
-        sl_state_destroy(&table);
+        sl_keyed_destroy(&table);
     }
 }
 
@@ -327,27 +327,27 @@ test_walk_tolerates_removal_of_the_given_entry(void **state)
     struct sl_random random;
     sl_random_seed(&random, 81);
     for (int round = 0; round < 300; round++) {
-        struct sl_state table;
-        struct sl_state_iter iter = {0};
+        struct sl_keyed table;
+        struct sl_keyed_iter iter = {0};
         struct sl_value key;
         struct sl_value value;
         int visits[COUNT] = {0};
         bool removed[COUNT] = {false};
-        assert_int_equal(sl_state_create(&table, 1, 0), 0);
+        assert_int_equal(sl_keyed_create(&table, 1, 0), 0);
         for (uint64_t i = 0; i < COUNT; i++) {
             /* Half of the rounds crowd the end of the table, so that runs wrap around it. */
             uint64_t upper = round % 2 ? UINT32_MAX - i : sl_random_u64(&random) >> 32;
-            struct sl_state_key made = {upper << 32, i, 0, SL_STATE_KEY_INTEGER};
+            struct sl_keyed_key made = {upper << 32, i, 0, SL_KEYED_KEY_INTEGER};
             value = sl_value_number((double)upper);
-            assert_int_equal(sl_state_put(&table, &made, &value), 0);
+            assert_int_equal(sl_keyed_put(&table, &made, &value), 0);
         }
-        while (sl_state_next(&table, &iter, &key, &value)) {
+        while (sl_keyed_next(&table, &iter, &key, &value)) {
             visits[(int)key.number]++;
             if (sl_random_below(&random, 2) == 0) {
-                struct sl_state_key gone = {(uint64_t)value.number << 32, (uint64_t)key.number, 0,
-                                            SL_STATE_KEY_INTEGER};
+                struct sl_keyed_key gone = {(uint64_t)value.number << 32, (uint64_t)key.number, 0,
+                                            SL_KEYED_KEY_INTEGER};
                 removed[(int)key.number] = true;
-                assert_true(sl_state_remove(&table, &gone));
+                assert_true(sl_keyed_remove(&table, &gone));
             }
         }
         uint64_t left = 0;
@@ -356,7 +356,7 @@ test_walk_tolerates_removal_of_the_given_entry(void **state)
             left += !removed[i];
         }
         assert_int_equal(table.count, left);
-        sl_state_destroy(&table);
+        sl_keyed_destroy(&table);
     }
 }
 
@@ -364,33 +364,33 @@ static void
 test_walk_stays_in_bounds_when_keys_are_added(void **state)
 {
     (void)state;
-    struct sl_state table;
-    struct sl_state_iter iter = {0};
+    struct sl_keyed table;
+    struct sl_keyed_iter iter = {0};
     struct sl_value key;
     struct sl_value value;
-    assert_int_equal(sl_state_create(&table, 3, 0), 0);
-    struct sl_state_key first = sl_state_key_number(0);
-    assert_int_equal(sl_state_add(&table, &first, 1, &value), 0);
+    assert_int_equal(sl_keyed_create(&table, 3, 0), 0);
+    struct sl_keyed_key first = sl_keyed_key_number(0);
+    assert_int_equal(sl_keyed_add(&table, &first, 1, &value), 0);
     int steps = 0;
-    while (sl_state_next(&table, &iter, &key, &value) && steps < 100000) {
+    while (sl_keyed_next(&table, &iter, &key, &value) && steps < 100000) {
         steps++;
         for (int i = 0; i < 20; i++) {
-            struct sl_state_key more = sl_state_key_number(steps * 20 + i);
-            assert_int_equal(sl_state_add(&table, &more, 1, &value), 0);
+            struct sl_keyed_key more = sl_keyed_key_number(steps * 20 + i);
+            assert_int_equal(sl_keyed_add(&table, &more, 1, &value), 0);
         }
     }
     assert_in_range(steps, 1, 99999);
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
 test_add_follows_the_type_of_the_value(void **state)
 {
     (void)state;
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
-    struct sl_state_key key = sl_state_key_string("k", 1);
-    assert_int_equal(sl_state_create(&table, 8, 0), 0);
+    struct sl_keyed_key key = sl_keyed_key_string("k", 1);
+    assert_int_equal(sl_keyed_create(&table, 8, 0), 0);
     const struct {
         struct sl_value before;
         double delta;
@@ -409,12 +409,12 @@ test_add_follows_the_type_of_the_value(void **state)
         {sl_value_null(), 1, SL_EINVAL, sl_value_null()},
     };
     for (size_t i = 0; i < array_size(rows); i++) {
-        assert_int_equal(sl_state_put(&table, &key, &rows[i].before), 0);
-        assert_int_equal(sl_state_add(&table, &key, rows[i].delta, &out), rows[i].rc);
-        assert_true(sl_state_get(&table, &key, &out));
+        assert_int_equal(sl_keyed_put(&table, &key, &rows[i].before), 0);
+        assert_int_equal(sl_keyed_add(&table, &key, rows[i].delta, &out), rows[i].rc);
+        assert_true(sl_keyed_get(&table, &key, &out));
         assert_true(values_equal(&out, &rows[i].after));
     }
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 /*
@@ -426,111 +426,111 @@ test_numeric_entries_take_at_most_64_bytes_at_any_time(void **state)
 {
     (void)state;
     enum { ENTRIES = 300000 };
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
     double worst = 0;
-    assert_int_equal(sl_state_create(&table, 128, 0), 0);
+    assert_int_equal(sl_keyed_create(&table, 128, 0), 0);
     for (int i = 0; i < ENTRIES; i++) {
-        struct sl_state_key key = sl_state_key_number(i * 0.5);
-        assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+        struct sl_keyed_key key = sl_keyed_key_number(i * 0.5);
+        assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
         if (i >= 5000 && (double)table.bytes / (i + 1) > worst) {
             worst = (double)table.bytes / (i + 1);
         }
     }
     assert_true(worst <= 64);
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
 test_worst_load_after_growth_is_below_64_bytes(void **state)
 {
     (void)state;
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
-    assert_int_equal(sl_state_create(&table, 1, 0), 0);
+    assert_int_equal(sl_keyed_create(&table, 1, 0), 0);
     uint32_t capacity = 0;
     for (int i = 0; i < 200000; i++) {
-        struct sl_state_key key = sl_state_key_number(i);
-        assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
         if (table.groups[0].capacity != capacity && i > 100) {
             assert_true(table.bytes <= (uint64_t)(i + 1) * 64);
         }
         capacity = table.groups[0].capacity;
     }
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
 test_a_shrunken_table_gives_memory_back(void **state)
 {
     (void)state;
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
-    assert_int_equal(sl_state_create(&table, 2, 0), 0);
+    assert_int_equal(sl_keyed_create(&table, 2, 0), 0);
     for (int i = 0; i < 10000; i++) {
-        struct sl_state_key key = sl_state_key_number(i);
-        assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
     }
     uint64_t full = table.bytes;
     for (int i = 0; i < 9990; i++) {
-        struct sl_state_key key = sl_state_key_number(i);
-        assert_true(sl_state_remove(&table, &key));
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        assert_true(sl_keyed_remove(&table, &key));
     }
     for (int i = 20000; i < 20010; i++) {
-        struct sl_state_key key = sl_state_key_number(i);
-        assert_int_equal(sl_state_add(&table, &key, 1, &out), 0);
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        assert_int_equal(sl_keyed_add(&table, &key, 1, &out), 0);
     }
     assert_true(table.bytes < full / 100);
     assert_int_equal(table.count, 20);
     for (int i = 9990; i < 10000; i++) {
-        struct sl_state_key key = sl_state_key_number(i);
-        assert_true(sl_state_get(&table, &key, &out));
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        assert_true(sl_keyed_get(&table, &key, &out));
     }
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
 test_limit_is_kept_and_a_refused_put_changes_nothing(void **state)
 {
     (void)state;
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_value out;
     enum { LIMIT = 20000 };
-    assert_int_equal(sl_state_create(&table, 8, LIMIT), 0);
+    assert_int_equal(sl_keyed_create(&table, 8, LIMIT), 0);
     char text[600];
     memset(text, 'v', sizeof(text));
     struct sl_value big = sl_value_string(text, sizeof(text));
     int put = 0;
     int rc = 0;
     for (; rc == 0; put++) {
-        struct sl_state_key key = sl_state_key_number(put);
-        rc = sl_state_put(&table, &key, &big);
+        struct sl_keyed_key key = sl_keyed_key_number(put);
+        rc = sl_keyed_put(&table, &key, &big);
         assert_true(table.bytes <= LIMIT);
     }
     put--;
     assert_int_equal(rc, SL_ELIMIT);
     assert_int_equal(table.count, put);
     assert_in_range(put, 15, 33);
-    struct sl_state_key missing = sl_state_key_number(put);
-    assert_false(sl_state_get(&table, &missing, &out));
+    struct sl_keyed_key missing = sl_keyed_key_number(put);
+    assert_false(sl_keyed_get(&table, &missing, &out));
     /* Replacing what is there still works, also by something smaller; growing does not. */
-    struct sl_state_key first = sl_state_key_number(0);
-    assert_int_equal(sl_state_put(&table, &first, &big), 0);
+    struct sl_keyed_key first = sl_keyed_key_number(0);
+    assert_int_equal(sl_keyed_put(&table, &first, &big), 0);
     struct sl_value small = sl_value_number(1);
-    assert_int_equal(sl_state_put(&table, &first, &small), 0);
+    assert_int_equal(sl_keyed_put(&table, &first, &small), 0);
     uint64_t bytes = table.bytes;
     char huge[LIMIT];
     memset(huge, 'h', sizeof(huge));
     struct sl_value too_big = sl_value_string(huge, sizeof(huge));
-    assert_int_equal(sl_state_put(&table, &first, &too_big), SL_ELIMIT);
-    assert_true(sl_state_get(&table, &first, &out));
+    assert_int_equal(sl_keyed_put(&table, &first, &too_big), SL_ELIMIT);
+    assert_true(sl_keyed_get(&table, &first, &out));
     assert_true(values_equal(&out, &small));
-    struct sl_state_key long_key = sl_state_key_string(huge, sizeof(huge));
-    assert_int_equal(sl_state_put(&table, &long_key, &small), SL_ELIMIT);
+    struct sl_keyed_key long_key = sl_keyed_key_string(huge, sizeof(huge));
+    assert_int_equal(sl_keyed_put(&table, &long_key, &small), SL_ELIMIT);
     assert_int_equal(table.bytes, bytes);
-    sl_state_destroy(&table);
-    assert_int_equal(sl_state_create(&table, 1000, 100), SL_ELIMIT);
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
+    assert_int_equal(sl_keyed_create(&table, 1000, 100), SL_ELIMIT);
+    sl_keyed_destroy(&table);
 }
 
 /* Fails the n-th allocation for every n: the table stays what it was and nothing leaks. */
@@ -542,8 +542,8 @@ test_lack_of_memory_changes_nothing(void **state)
     memset(text, 't', sizeof(text));
     struct sl_value out;
     for (int64_t n = 0; n < 12; n++) {
-        struct sl_state table;
-        assert_int_equal(sl_state_create(&table, 1, 0), 0);
+        struct sl_keyed table;
+        assert_int_equal(sl_keyed_create(&table, 1, 0), 0);
         struct sl_value value = sl_value_string(text, sizeof(text));
         sl_alloc_fail_after(n);
         int rc = 0;
@@ -551,8 +551,8 @@ test_lack_of_memory_changes_nothing(void **state)
         while (rc == 0) {
             text[0] = (char)done;
             uint64_t bytes = table.bytes;
-            struct sl_state_key key = sl_state_key_string(text, sizeof(text));
-            rc = sl_state_put(&table, &key, &value);
+            struct sl_keyed_key key = sl_keyed_key_string(text, sizeof(text));
+            rc = sl_keyed_put(&table, &key, &value);
             done += rc == 0;
             assert_true(rc == 0 || (rc == SL_ENOMEM && table.bytes == bytes));
         }
@@ -560,27 +560,27 @@ test_lack_of_memory_changes_nothing(void **state)
         assert_int_equal(table.count, done);
         for (uint64_t i = 0; i <= done; i++) {
             text[0] = (char)i;
-            struct sl_state_key key = sl_state_key_string(text, sizeof(text));
-            assert_int_equal(sl_state_get(&table, &key, &out), i < done);
+            struct sl_keyed_key key = sl_keyed_key_string(text, sizeof(text));
+            assert_int_equal(sl_keyed_get(&table, &key, &out), i < done);
         }
-        sl_state_destroy(&table);
+        sl_keyed_destroy(&table);
     }
-    struct sl_state table;
+    struct sl_keyed table;
     sl_alloc_fail_after(0);
-    assert_int_equal(sl_state_create(&table, 1, 0), SL_ENOMEM);
+    assert_int_equal(sl_keyed_create(&table, 1, 0), SL_ENOMEM);
     sl_alloc_fail_after(-1);
-    sl_state_destroy(&table);
-    assert_int_equal(sl_state_create(&table, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_state_create(&table, SL_STATE_GROUPS_MAX + 1, 0), SL_EINVAL);
+    sl_keyed_destroy(&table);
+    assert_int_equal(sl_keyed_create(&table, 0, 0), SL_EINVAL);
+    assert_int_equal(sl_keyed_create(&table, SL_KEYED_GROUPS_MAX + 1, 0), SL_EINVAL);
 }
 
 static void
-fill_with_all_keys(struct sl_state *table)
+fill_with_all_keys(struct sl_keyed *table)
 {
     for (int i = 0; i < KEYS; i++) {
-        struct sl_state_key key = key_of(nth_key(i));
+        struct sl_keyed_key key = key_of(nth_key(i));
         struct sl_value value = nth_value((uint64_t)i * 7);
-        assert_int_equal(sl_state_put(table, &key, &value), 0);
+        assert_int_equal(sl_keyed_put(table, &key, &value), 0);
     }
 }
 
@@ -589,82 +589,82 @@ test_groups_move_by_export_and_import(void **state)
 {
     (void)state;
     enum { GROUPS = 16 };
-    struct sl_state from;
-    struct sl_state to;
+    struct sl_keyed from;
+    struct sl_keyed to;
     struct sl_buf buf = {0};
-    assert_int_equal(sl_state_create(&from, GROUPS, 0), 0);
-    assert_int_equal(sl_state_create(&to, GROUPS, 0), 0);
+    assert_int_equal(sl_keyed_create(&from, GROUPS, 0), 0);
+    assert_int_equal(sl_keyed_create(&to, GROUPS, 0), 0);
     fill_with_all_keys(&from);
-    struct sl_state_summary sum = {0};
-    struct sl_state_summary part;
+    struct sl_keyed_summary sum = {0};
+    struct sl_keyed_summary part;
     for (uint32_t g = 0; g < GROUPS; g += 2) {
-        uint32_t count = sl_state_group_count(&from, g);
-        assert_int_equal(sl_state_export_group(&from, g, &buf, &part), 0);
+        uint32_t count = sl_keyed_group_count(&from, g);
+        assert_int_equal(sl_keyed_export_group(&from, g, &buf, &part), 0);
         assert_int_equal(part.entries, count);
         sum.entries += part.entries;
         sum.bytes += part.bytes;
         sum.checksum += part.checksum;
-        sl_state_clear_group(&from, g);
-        assert_int_equal(sl_state_group_count(&from, g), 0);
+        sl_keyed_clear_group(&from, g);
+        assert_int_equal(sl_keyed_group_count(&from, g), 0);
     }
     assert_int_equal(sum.entries + from.count, KEYS);
-    assert_int_equal(sl_state_import(&to, buf.data, buf.size, &part), 0);
+    assert_int_equal(sl_keyed_import(&to, buf.data, buf.size, &part), 0);
     assert_true(part.entries == sum.entries && part.bytes == sum.bytes);
     assert_true(part.checksum == sum.checksum);
     for (int i = 0; i < KEYS; i++) {
         struct sl_value out;
         struct sl_value expected = nth_value((uint64_t)i * 7);
-        struct sl_state_key key = key_of(nth_key(i));
+        struct sl_keyed_key key = key_of(nth_key(i));
         bool moved = sl_key_group(key.hash, GROUPS) % 2 == 0;
-        assert_int_equal(sl_state_get(&from, &key, &out), !moved);
-        assert_int_equal(sl_state_get(&to, &key, &out), moved);
+        assert_int_equal(sl_keyed_get(&from, &key, &out), !moved);
+        assert_int_equal(sl_keyed_get(&to, &key, &out), moved);
         assert_true(!moved || values_equal(&out, &expected));
     }
-    assert_int_equal(sl_state_export_group(&from, GROUPS, &buf, &part), SL_EINVAL);
-    assert_int_equal(sl_state_group_count(&from, GROUPS), 0);
+    assert_int_equal(sl_keyed_export_group(&from, GROUPS, &buf, &part), SL_EINVAL);
+    assert_int_equal(sl_keyed_group_count(&from, GROUPS), 0);
     sl_buf_destroy(&buf);
-    sl_state_destroy(&from);
-    sl_state_destroy(&to);
+    sl_keyed_destroy(&from);
+    sl_keyed_destroy(&to);
 }
 
 static void
 test_import_refuses_every_prefix_and_puts_nothing(void **state)
 {
     (void)state;
-    struct sl_state from;
-    struct sl_state to;
+    struct sl_keyed from;
+    struct sl_keyed to;
     struct sl_buf buf = {0};
-    struct sl_state_summary summary;
-    assert_int_equal(sl_state_create(&from, 1, 0), 0);
-    assert_int_equal(sl_state_create(&to, 1, 0), 0);
+    struct sl_keyed_summary summary;
+    assert_int_equal(sl_keyed_create(&from, 1, 0), 0);
+    assert_int_equal(sl_keyed_create(&to, 1, 0), 0);
     for (int i = 0; i < KEYS; i += 17) {
-        struct sl_state_key key = key_of(nth_key(i));
+        struct sl_keyed_key key = key_of(nth_key(i));
         struct sl_value value = nth_value((uint64_t)i);
-        assert_int_equal(sl_state_put(&from, &key, &value), 0);
+        assert_int_equal(sl_keyed_put(&from, &key, &value), 0);
     }
-    assert_int_equal(sl_state_export_group(&from, 0, &buf, &summary), 0);
+    assert_int_equal(sl_keyed_export_group(&from, 0, &buf, &summary), 0);
     for (size_t len = 1; len < buf.size; len++) {
         uint8_t *copy = malloc(len);
         memcpy(copy, buf.data, len);
-        assert_int_equal(sl_state_import(&to, copy, len, &summary), SL_EPROTO);
+        assert_int_equal(sl_keyed_import(&to, copy, len, &summary), SL_EPROTO);
         assert_int_equal(to.count, 0);
         free(copy);
     }
-    assert_int_equal(sl_state_import(&to, buf.data, 0, &summary), 0);
+    assert_int_equal(sl_keyed_import(&to, buf.data, 0, &summary), 0);
     assert_int_equal(summary.entries, 0);
     sl_buf_destroy(&buf);
-    sl_state_destroy(&from);
-    sl_state_destroy(&to);
+    sl_keyed_destroy(&from);
+    sl_keyed_destroy(&to);
 }
 
 static void
 test_import_refuses_entries_of_another_group(void **state)
 {
     (void)state;
-    struct sl_state table;
+    struct sl_keyed table;
     struct sl_buf buf = {0};
-    struct sl_state_summary summary;
-    assert_int_equal(sl_state_create(&table, 4, 0), 0);
+    struct sl_keyed_summary summary;
+    assert_int_equal(sl_keyed_create(&table, 4, 0), 0);
     uint32_t right = sl_key_group(sl_key_hash_number(7), 4);
     for (uint32_t g = 0; g < 5; g++) {
         struct sl_value seven = sl_value_number(7);
@@ -673,12 +673,12 @@ test_import_refuses_entries_of_another_group(void **state)
         sl_buf_append_u32(&buf, 1);
         sl_value_write(&buf, &seven);
         sl_value_write(&buf, &seven);
-        assert_int_equal(sl_state_import(&table, buf.data, buf.size, &summary),
+        assert_int_equal(sl_keyed_import(&table, buf.data, buf.size, &summary),
                          g == right ? 0 : SL_EPROTO);
     }
     assert_int_equal(table.count, 1);
     sl_buf_destroy(&buf);
-    sl_state_destroy(&table);
+    sl_keyed_destroy(&table);
 }
 
 static void
@@ -692,7 +692,7 @@ test_pack_reads_only_its_bytes(void **state)
             exact[i] = (uint8_t)(0x81 + i * 3);
             expected |= (uint64_t)exact[i] << (8 * i);
         }
-        assert_true(sl_state_pack(exact, len) == expected);
+        assert_true(sl_keyed_pack(exact, len) == expected);
         free(exact);
     }
 }
