@@ -70,9 +70,13 @@ describe('loading a script', function()
   end)
 
   it('never takes modules of the library from beside a script', function()
-    files.write('streamlua.lua', 'error("hijacked")')
-    files.write('streamlua/units.lua', 'error("hijacked")')
-    assert(load.script(files.write('topo.lua', script)))
+    files.write('streamlua/split.lua', "return 'hijacked'")
+    local split = package.loaded['streamlua.split']
+    package.loaded['streamlua.split'] = nil
+    local t = assert(load.script(files.write('topo.lua',
+      "local split = require 'streamlua.split'\n" .. script:gsub("'loaded'", 'type(split)'))))
+    package.loaded['streamlua.split'] = split
+    assert.are_not.equal('string', t.name)
   end)
 
   it('follows a symbolic link to the folder of the real script', function()
