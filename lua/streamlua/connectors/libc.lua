@@ -69,6 +69,28 @@ int getrlimit(int resource, struct sl_libc_rlimit *limit);
 int setrlimit(int resource, const struct sl_libc_rlimit *limit);
 struct sl_libc_timespec { int64_t sec; long nsec; };
 int clock_gettime(int clock, struct sl_libc_timespec *time);
+int setrlimit(int resource, const struct sl_libc_rlimit *limit);
+int pipe2(int fds[2], int flags);
+int fcntl(int fd, int command, ...);
+int memfd_create(const char *name, unsigned int flags);
+int kill(int pid, int signal);
+int prctl(int option, ...);
+int waitpid(int pid, int *status, int options);
+struct sl_libc_siginfo { int signal, error, code, reserved, pid, rest[27]; };
+int waitid(int kind, unsigned int id, struct sl_libc_siginfo *info, int options);
+extern char **environ;
+struct sl_libc_spawn_attr { uint64_t opaque[64]; };
+struct sl_libc_spawn_files { uint64_t opaque[16]; };
+int posix_spawnp(int *pid, const char *file, const struct sl_libc_spawn_files *files,
+                 const struct sl_libc_spawn_attr *attr, char *const argv[], char *const envp[]);
+int posix_spawnattr_init(struct sl_libc_spawn_attr *attr);
+int posix_spawnattr_destroy(struct sl_libc_spawn_attr *attr);
+int posix_spawnattr_setflags(struct sl_libc_spawn_attr *attr, short flags);
+int posix_spawnattr_setpgroup(struct sl_libc_spawn_attr *attr, int group);
+int posix_spawn_file_actions_init(struct sl_libc_spawn_files *files);
+int posix_spawn_file_actions_destroy(struct sl_libc_spawn_files *files);
+int posix_spawn_file_actions_adddup2(struct sl_libc_spawn_files *files, int fd, int to);
+int posix_spawn_file_actions_addclosefrom_np(struct sl_libc_spawn_files *files, int from);
 ]]
 
 local C = ffi.C

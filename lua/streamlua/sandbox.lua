@@ -1,0 +1,420 @@
+-- Runs user code (a custom packer or scheduler) in a child process of our own binary, with limits.
+--
+-- Parent: one call starts the child, feeds it its standard input, waits and cleans up.
+--
+--     local sandbox = require 'streamlua.sandbox'
+--     local result, err = sandbox.run {
+--       what = "packer 'mine.lua'",                     -- names the code in messages
+--       argv = { 'plan', '--request', '-', '--packing', 'mine.lua' },
+--       input = request_json,                           -- the child's standard input
+--       seconds = 10, memory = 2^30,                    -- optional; these are the defaults
+--     }
+--     -- result: what the child's `work` returned (JSON types only), or nil and an error of
+--     -- streamlua.err with code EUSER (exit 7), `kind` = 'raised' | 'result' | 'time' | 'memory' |
+--     -- 'ended', and for 'raised' `traceback`; its message starts with `file:line:`.
+--
+-- Child: the command of that argv sees that it is inside and serves instead of printing.
+--
+--     if sandbox.inside() then
+--       sandbox.serve(function() return dofile(path).pack(request) end)   -- never returns
+--     end
+--
+-- The child is a process group of its own. Its standard output goes to our standard error, so that
+-- what user code prints never mixes with a document; the result takes another way. When the call is
+-- over - result, error or limit - the whole group is killed, forks included. Address space and CPU
+-- time are limited by setrlimit, wall-clock time by us, and the child dies with its parent.
+
+local bit = require 'bit'
+local ffi = require 'ffi'
+local err = require 'streamlua.err'
+local json = require 'streamlua.json'
+local libc = require 'streamlua.connectors.libc'
+
+local C = libc.C
+
+local M = {}
+
+--- Wall-clock limit in seconds and address space in bytes when the caller names none.
+M.SECONDS = 10
+M.MEMORY = 2 ^ 30
+
+--- Nesting that a result may have.
+M.MAX_DEPTH = 64
+
+local VARIABLE = 'STREAMLUA_SANDBOX'
+local RESULT_FD = 3
+local HEADER = 16
+local MAX_RESULT = 512 * 1024 * 1024
+-- Between two looks whether the child has ended without closing its result pipe.
+local SLICE_MS = 50
+
+local O_CLOEXEC, F_SETFD, FD_CLOEXEC = 0x80000, 2, 1
+local SPAWN_SETPGROUP = 2
+local SIGKILL, SIGXCPU = 9, 24
+local PR_SET_PDEATHSIG = 1
+local P_PID, WNOHANG, WEXITED, WNOWAIT = 1, 1, 4, 0x01000000
+local RLIMIT_CPU, RLIMIT_CORE, RLIMIT_AS = 0, 4, 9
+
+local function failure(kind, message, traceback)
+  local value = err.new('EUSER', message)
+  value.kind = kind
+  value.traceback = traceback
+  return nil, value
+end
+
+---------------------------------------------------------------------------------------------------
+-- the child
+
+--- True in a child that `run` started.
+---@return boolean
+function M.inside()
+  local value = os.getenv(VARIABLE)
+  return value ~= nil and value ~= ''
+end
+
+local function limit(resource, amount)
+  local value = ffi.new('struct sl_libc_rlimit', amount, amount)
+  C.setrlimit(resource, value)
+end
+
+-- Address space in use, in bytes. Sanitizers reserve terabytes, which no limit could allow.
+local function address_space()
+  local file = io.open('/proc/self/statm', 'r')
+  local pages = file and file:read('*n') or 0
+  if file then
+    file:close()
+  end
+  return pages * 4096
+end
+
+local function apply_limits()
+  local memory, cpu_s = os.getenv(VARIABLE):match('^(%d+):(%d+)$')
+  C.prctl(PR_SET_PDEATHSIG, ffi.cast('unsigned long', SIGKILL))
+  C.fcntl(RESULT_FD, F_SETFD, ffi.cast('int', FD_CLOEXEC))
+  limit(RLIMIT_CORE, 0)
+  limit(RLIMIT_CPU, tonumber(cpu_s))
+  if address_space() < tonumber(memory) then
+    limit(RLIMIT_AS, tonumber(memory))
+  end
+end
+
+local function path_text(path)
+  return #path == 0 and 'it' or table.concat(path)
+end
+
+-- Raises {result=} for the first thing in a result that is no JSON value.
+local function check_plain(value, path, above)
+  local kind = type(value)
+  if kind == 'table' then
+    if above[value] then
+      error({ result = ('%s contains itself'):format(path_text(path)) }, 0)
+    elseif #path >= M.MAX_DEPTH then
+      error({ result = ('it is nested more than %d levels deep'):format(M.MAX_DEPTH) }, 0)
+    end
+    above[value] = true
+    for key, item in next, value do
+      if type(key) ~= 'string' and type(key) ~= 'number' then
+        error({ result = ('%s has a %s as key'):format(path_text(path), type(key)) }, 0)
+      end
+      local is_name = type(key) == 'string'
+      path[#path + 1] = is_name and (#path > 0 and '.' or '') .. key or ('[%s]'):format(key)
+      check_plain(item, path, above)
+      path[#path] = nil
+    end
+    above[value] = nil
+  elseif kind == 'number' then
+    if value ~= value or value == math.huge or value == -math.huge then
+      error({ result = ('%s is the number %s'):format(path_text(path), tostring(value)) }, 0)
+    end
+  elseif kind ~= 'string' and kind ~= 'boolean' and value ~= nil and value ~= json.null then
+    error({ result = ('%s is a %s'):format(path_text(path), kind) }, 0)
+  end
+end
+
+-- The folder of the library, to tell its functions from the user's.
+local OWN = debug.getinfo(1, 'S').source:match('^(.*)/sandbox%.lua$')
+
+-- What user code raised, as text with a position. A value without one gets that of the innermost
+-- function of the user.
+local function raised_text(value)
+  local text
+  if type(value) == 'string' or type(value) == 'number' then
+    text = tostring(value)
+  else
+    local meta = getmetatable(value)
+    if type(meta) == 'table' and meta.__tostring then
+      text = tostring(value)
+    elseif type(value) == 'table' and type(value.message) == 'string' then
+      text = value.message
+    else
+      text = ('(error object is a %s value)'):format(type(value))
+    end
+  end
+  local level = 3
+  local info = not err.is(value) and not text:find('^[^\n]-:%d+:') and debug.getinfo(level, 'Sl')
+  while info do
+    if info.currentline > 0 and info.source:sub(1, 1) == '@'
+      and not (OWN and info.source:sub(1, #OWN) == OWN) then
+      return ('%s:%d: %s'):format(info.short_src, info.currentline, text)
+    end
+    level = level + 1
+    info = debug.getinfo(level, 'Sl')
+  end
+  return text
+end
+
+local function on_error(value)
+  if type(value) == 'table' and value.result then
+    return value
+  elseif value == 'not enough memory' then
+    return { memory = true }
+  end
+  local ok, text = pcall(raised_text, value)
+  return {
+    message = ok and text or '(an error that can not be shown)',
+    traceback = debug.traceback('', 2):gsub('^\n', ''),
+  }
+end
+
+local function write_all(text)
+  local at, size = ffi.cast('const char *', text), #text
+  while size > 0 do
+    local n = C.write(RESULT_FD, at, size)
+    if n <= 0 then
+      return
+    end
+    at, size = at + n, size - tonumber(n)
+  end
+end
+
+local function send(reply)
+  local text = json.encode(reply, { max_depth = M.MAX_DEPTH + 8 })
+    or '{"message":"the error can not be written"}'
+  write_all(('%016x'):format(#text))
+  write_all(text)
+end
+
+--- Runs `work` under the limits, sends what it returns to the parent, and ends the process.
+---@param work fun(): any
+function M.serve(work)
+  apply_limits()
+  local ok, value = xpcall(function()
+    local result = work()
+    check_plain(result, {}, {})
+    return result
+  end, on_error)
+  -- Without memory the handler above fails as well, and Lua puts a text in its place.
+  if not ok and type(value) ~= 'table' then value = { memory = true } end
+  if not pcall(send, ok and { ok = true, result = value } or value) then
+    collectgarbage()
+    pcall(send, { memory = true })
+  end
+  io.stdout:flush()
+  os.exit(0)
+end
+
+---------------------------------------------------------------------------------------------------
+-- the parent
+
+local function strings(list)
+  local array = ffi.new('char *[?]', #list + 1)
+  for i, text in ipairs(list) do
+    array[i - 1] = ffi.cast('char *', text)
+  end
+  return array
+end
+
+local function environment(options)
+  local list = {}
+  local at = 0
+  while C.environ[at] ~= nil do
+    local entry = ffi.string(C.environ[at])
+    -- Settings of the parent's command line must not change what the child prints or refuses.
+    if not entry:find('^' .. VARIABLE .. '=') and not entry:find('^STREAMLUA_OUTPUT=') then
+      list[#list + 1] = entry
+    end
+    at = at + 1
+  end
+  -- One second more than the wall clock has, so that the clock is what ends an endless loop.
+  list[#list + 1] = ('%s=%d:%d'):format(VARIABLE, options.memory, math.ceil(options.seconds) + 1)
+  return list
+end
+
+--- Path of our own executable, for a child that runs one of our commands.
+---@return string
+function M.program()
+  local path = libc.realpath('/proc/self/exe')
+  return path and path:find('/streamlua$') and path or 'streamlua'
+end
+
+-- The whole input in a file without a name: no pipe that both sides could wait on.
+local function input_file(text)
+  local fd = C.memfd_create('request', 1)
+  if fd < 0 then
+    return nil, libc.message(ffi.errno())
+  end
+  local at, size = ffi.cast('const char *', text), #text
+  while size > 0 do
+    local n = C.write(fd, at, size)
+    if n <= 0 then
+      local message = libc.message(ffi.errno())
+      C.close(fd)
+      return nil, message
+    end
+    at, size = at + n, size - tonumber(n)
+  end
+  libc.seek(fd, 0)
+  return fd
+end
+
+local function spawn(options, input, result)
+  local argv = { M.program() }
+  for _, text in ipairs(options.argv) do
+    argv[#argv + 1] = text
+  end
+  local env = environment(options)
+  local files = ffi.new('struct sl_libc_spawn_files')
+  local attr = ffi.new('struct sl_libc_spawn_attr')
+  C.posix_spawn_file_actions_init(files)
+  C.posix_spawnattr_init(attr)
+  C.posix_spawn_file_actions_adddup2(files, input, 0)
+  C.posix_spawn_file_actions_adddup2(files, 2, 1)
+  C.posix_spawn_file_actions_adddup2(files, result, RESULT_FD)
+  C.posix_spawn_file_actions_addclosefrom_np(files, RESULT_FD + 1)
+  C.posix_spawnattr_setflags(attr, SPAWN_SETPGROUP)
+  C.posix_spawnattr_setpgroup(attr, 0)
+  local pid = ffi.new('int[1]')
+  local code = C.posix_spawnp(pid, argv[1], files, attr, strings(argv), strings(env))
+  C.posix_spawn_file_actions_destroy(files)
+  C.posix_spawnattr_destroy(attr)
+  if code ~= 0 then
+    return nil, libc.message(code)
+  end
+  return pid[0]
+end
+
+local function has_ended(pid)
+  local info = ffi.new('struct sl_libc_siginfo')
+  local rc = C.waitid(P_PID, pid, info, bit.bor(WEXITED, WNOHANG, WNOWAIT))
+  return rc ~= 0 or info.pid == pid
+end
+
+-- Kills the group first, while the child still holds its number, then collects the child.
+local function finish(pid)
+  C.kill(-pid, SIGKILL)
+  local status = ffi.new('int[1]')
+  while C.waitpid(pid, status, 0) < 0 and ffi.errno() == libc.EINTR do end
+  local signal = bit.band(status[0], 0x7f)
+  return signal == 0 and bit.rshift(bit.band(status[0], 0xff00), 8) or nil, signal
+end
+
+local CHUNK = 256 * 1024
+
+-- Reads the reply: its text, or nil and 'time', 'ended' or 'size'.
+local function receive(pid, fd, seconds)
+  local deadline = libc.clock_s('mono') + seconds
+  local buffer = ffi.new('char[?]', CHUNK)
+  local parts, size, wanted = {}, 0, nil
+  local ended = false
+  while true do
+    local left_ms = (deadline - libc.clock_s('mono')) * 1000
+    if left_ms <= 0 then
+      return nil, 'time'
+    end
+    if libc.readable(fd, math.min(math.ceil(left_ms), SLICE_MS)) then
+      local n = tonumber(C.read(fd, buffer, CHUNK))
+      if n <= 0 then
+        return nil, 'ended'
+      end
+      parts[#parts + 1] = ffi.string(buffer, n)
+      size = size + n
+      if not wanted and size >= HEADER then
+        parts = { table.concat(parts) }
+        wanted = tonumber(parts[1]:sub(1, HEADER), 16)
+        if not wanted or wanted > MAX_RESULT then
+          return nil, 'size'
+        end
+      end
+      if wanted and size >= HEADER + wanted then
+        return table.concat(parts):sub(HEADER + 1, HEADER + wanted)
+      end
+    elseif ended then
+      return nil, 'ended'
+    else
+      -- A fork may hold the pipe open after the child is gone; one more look, then it is over.
+      ended = has_ended(pid)
+    end
+  end
+end
+
+local function size_text(bytes)
+  if bytes >= 2 ^ 30 and bytes % 2 ^ 30 == 0 then
+    return ('%d GiB'):format(bytes / 2 ^ 30)
+  end
+  return ('%.4g MiB'):format(bytes / 2 ^ 20)
+end
+
+local function ended_failure(options, reason, code, signal)
+  if reason == 'time' or signal == SIGXCPU then
+    return failure('time', ('%s ran longer than its limit of %g s and was killed'):format(
+      options.what, options.seconds))
+  elseif reason == 'size' then
+    return failure('result', ('%s returned more than can be read'):format(options.what))
+  elseif signal ~= 0 then
+    return failure('ended', ('%s ended by signal %d before it returned (its memory limit is %s)')
+      :format(options.what, signal, size_text(options.memory)))
+  end
+  return failure('ended', ('%s ended its process (exit code %d) before it returned'):format(
+    options.what, code))
+end
+
+local function reply_result(options, text)
+  local reply, message = json.decode(text, { max_depth = M.MAX_DEPTH + 16 })
+  if type(reply) ~= 'table' then
+    return failure('result', ('%s gave no answer: %s'):format(options.what, tostring(message)))
+  elseif reply.ok then
+    return reply.result
+  elseif reply.memory then
+    return failure('memory', ('%s needed more memory than its limit of %s'):format(options.what,
+      size_text(options.memory)))
+  elseif reply.result then
+    return failure('result', ('%s returned something that is no document: %s'):format(options.what,
+      tostring(reply.result)))
+  end
+  return failure('raised', tostring(reply.message), reply.traceback)
+end
+
+--- Runs a command of our binary whose handler calls `serve`; see the top of this file.
+---@param options table {what=, argv=, input=, seconds=, memory=}
+---@return any result nil when the code returned nothing: compare the second value with nil
+---@return streamlua.Error? failure
+function M.run(options)
+  options = { what = options.what or 'the code', argv = options.argv, input = options.input or '',
+    seconds = options.seconds or M.SECONDS, memory = options.memory or M.MEMORY }
+  local fds = ffi.new('int[2]')
+  if C.pipe2(fds, O_CLOEXEC) ~= 0 then
+    return nil, err.new('ESYS', 'pipe: ' .. libc.message(ffi.errno()))
+  end
+  local input, message = input_file(options.input)
+  local pid
+  if input then
+    io.stdout:flush()
+    io.stderr:flush()
+    pid, message = spawn(options, input, fds[1])
+    C.close(input)
+  end
+  C.close(fds[1])
+  if not pid then
+    C.close(fds[0])
+    return nil, err.new('ESYS', ('%s can not be started: %s'):format(options.what, message))
+  end
+  local text, reason = receive(pid, fds[0], options.seconds)
+  C.close(fds[0])
+  local code, signal = finish(pid)
+  if not text then
+    return ended_failure(options, reason, code, signal)
+  end
+  return reply_result(options, text)
+end
+
+return M
