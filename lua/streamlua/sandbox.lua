@@ -48,9 +48,9 @@ local MAX_RESULT = 512 * 1024 * 1024
 -- Between two looks whether the child has ended without closing its result pipe.
 local SLICE_MS = 50
 
-local O_CLOEXEC, F_SETFD, FD_CLOEXEC = 0x80000, 2, 1
+local F_SETFD, FD_CLOEXEC = 2, 1
 local SPAWN_SETPGROUP = 2
-local SIGKILL, SIGXCPU = 9, 24
+local SIGXCPU = 24
 local PR_SET_PDEATHSIG = 1
 local P_PID, WNOHANG, WEXITED, WNOWAIT = 1, 1, 4, 0x01000000
 local RLIMIT_CPU, RLIMIT_CORE, RLIMIT_AS = 0, 4, 9
@@ -89,7 +89,7 @@ end
 
 local function apply_limits()
   local memory, cpu_s = os.getenv(VARIABLE):match('^(%d+):(%d+)$')
-  C.prctl(PR_SET_PDEATHSIG, ffi.cast('unsigned long', SIGKILL))
+  C.prctl(PR_SET_PDEATHSIG, libc.SIGKILL, 0, 0, 0)
   C.fcntl(RESULT_FD, F_SETFD, ffi.cast('int', FD_CLOEXEC))
   limit(RLIMIT_CORE, 0)
   limit(RLIMIT_CPU, tonumber(cpu_s))
@@ -176,22 +176,11 @@ local function on_error(value)
   }
 end
 
-local function write_all(text)
-  local at, size = ffi.cast('const char *', text), #text
-  while size > 0 do
-    local n = C.write(RESULT_FD, at, size)
-    if n <= 0 then
-      return
-    end
-    at, size = at + n, size - tonumber(n)
-  end
-end
-
 local function send(reply)
   local text = json.encode(reply, { max_depth = M.MAX_DEPTH + 8 })
     or '{"message":"the error can not be written"}'
-  write_all(('%016x'):format(#text))
-  write_all(text)
+  libc.write_all(RESULT_FD, ('%016x'):format(#text))
+  libc.write_all(RESULT_FD, text)
 end
 
 --- Runs `work` under the limits, sends what it returns to the parent, and ends the process.
@@ -253,15 +242,10 @@ local function input_file(text)
   if fd < 0 then
     return nil, libc.message(ffi.errno())
   end
-  local at, size = ffi.cast('const char *', text), #text
-  while size > 0 do
-    local n = C.write(fd, at, size)
-    if n <= 0 then
-      local message = libc.message(ffi.errno())
-      C.close(fd)
-      return nil, message
-    end
-    at, size = at + n, size - tonumber(n)
+  local ok, message = libc.write_all(fd, text)
+  if not ok then
+    libc.close(fd)
+    return nil, message
   end
   libc.seek(fd, 0)
   return fd
@@ -299,13 +283,13 @@ local function has_ended(pid)
   return rc ~= 0 or info.pid == pid
 end
 
--- Kills the group first, while the child still holds its number, then collects the child.
+-- Kills the group first, while the child still holds its number, then collects the child. Returns
+-- its exit code, or the signal that ended it.
 local function finish(pid)
-  C.kill(-pid, SIGKILL)
-  local status = ffi.new('int[1]')
-  while C.waitpid(pid, status, 0) < 0 and ffi.errno() == libc.EINTR do end
-  local signal = bit.band(status[0], 0x7f)
-  return signal == 0 and bit.rshift(bit.band(status[0], 0xff00), 8) or nil, signal
+  libc.kill(-pid, libc.SIGKILL)
+  local how, code = libc.wait(pid)
+  if how == 'killed' then return nil, code end
+  return code, 0
 end
 
 local CHUNK = 256 * 1024
@@ -391,25 +375,25 @@ end
 function M.run(options)
   options = { what = options.what or 'the code', argv = options.argv, input = options.input or '',
     seconds = options.seconds or M.SECONDS, memory = options.memory or M.MEMORY }
-  local fds = ffi.new('int[2]')
-  if C.pipe2(fds, O_CLOEXEC) ~= 0 then
-    return nil, err.new('ESYS', 'pipe: ' .. libc.message(ffi.errno()))
+  local reader, writer = libc.pipe()
+  if not reader then
+    return nil, err.new('ESYS', 'pipe: ' .. writer)
   end
   local input, message = input_file(options.input)
   local pid
   if input then
     io.stdout:flush()
     io.stderr:flush()
-    pid, message = spawn(options, input, fds[1])
-    C.close(input)
+    pid, message = spawn(options, input, writer)
+    libc.close(input)
   end
-  C.close(fds[1])
+  libc.close(writer)
   if not pid then
-    C.close(fds[0])
+    libc.close(reader)
     return nil, err.new('ESYS', ('%s can not be started: %s'):format(options.what, message))
   end
-  local text, reason = receive(pid, fds[0], options.seconds)
-  C.close(fds[0])
+  local text, reason = receive(pid, reader, options.seconds)
+  libc.close(reader)
   local code, signal = finish(pid)
   if not text then
     return ended_failure(options, reason, code, signal)

@@ -48,7 +48,7 @@ describe('docs/cli.md', function()
     for _, command in ipairs(parser.build()._commands) do
       local part = section(command._name)
       for _, alias in ipairs(options_of(command)) do
-        assert.truthy(part:find('`' .. alias .. '[` ]'),
+        assert.truthy(part:find('`' .. alias:gsub('%-', '%%-') .. '[` ]'),
           ('%s %s is not in its section'):format(command._name, alias))
       end
     end
