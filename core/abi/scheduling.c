@@ -1,6 +1,7 @@
+#include "scheduling/scheduling.h"
+
 #include "abi/abi.h"
 #include "base/err.h"
-#include "scheduling/scheduling.h"
 
 int32_t
 sl_scheduling_assign(const struct sl_sched_request *request, int32_t scheduler,

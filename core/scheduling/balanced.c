@@ -33,7 +33,8 @@ struct attempt {
     bool is_spread_failure;
 };
 
-/* ---- which old workers go on ------------------------------------------------------------------ */
+/* ---- which old workers go on ------------------------------------------------------------------
+ */
 
 static bool
 is_master_to_place(const struct attempt *a)
@@ -205,7 +206,7 @@ resume_largest(struct attempt *a)
         if (is_resumed[i] || !sl_sched_place_can_resume(&a->plan, i)) {
             continue;
         }
-        list[count] = (struct candidate){ .old = i };
+        list[count] = (struct candidate){.old = i};
         for (uint32_t k = 0; k < old->task_count; k++) {
             uint32_t t = m->old_tasks[old->first_task + k];
             list[count].size += a->need[t] && a->plan.task_slot[t] == SL_SCHED_NONE &&
@@ -247,7 +248,8 @@ resume_largest(struct attempt *a)
     }
 }
 
-/* ---- one attempt ------------------------------------------------------------------------------ */
+/* ---- one attempt ------------------------------------------------------------------------------
+ */
 
 static int
 place_workers(struct attempt *a)
@@ -331,17 +333,18 @@ attempt_run(struct attempt *a, const struct sl_sched_request *request,
     return rc;
 }
 
-/* One mode; when components on different nodes do not fit the usual places, wider ones are tried. */
+/* One mode; when components on different nodes do not fit the usual places, wider ones are tried.
+ */
 static int
 balanced_in_mode(const struct sl_sched_request *request, int mode, struct sl_sched_result *result)
 {
-    struct attempt attempt = { .mode = mode, .spread = SL_SCHED_SPREAD_THEORY };
+    struct attempt attempt = {.mode = mode, .spread = SL_SCHED_SPREAD_THEORY};
     int rc = attempt_run(&attempt, request, result);
     sl_sched_model_destroy(&attempt.model);
     if (rc != 0 && attempt.is_spread_failure) {
         struct sl_err first;
         sl_err_move(&first);
-        struct attempt wide = { .mode = mode, .spread = SL_SCHED_SPREAD_WIDE };
+        struct attempt wide = {.mode = mode, .spread = SL_SCHED_SPREAD_WIDE};
         rc = attempt_run(&wide, request, result);
         sl_sched_model_destroy(&wide.model);
         if (rc != 0) {
@@ -366,7 +369,7 @@ balanced_minimal(const struct sl_sched_request *request, struct sl_sched_result 
     }
     struct sl_err first;
     sl_err_move(&first);
-    struct sl_sched_result other = { 0 };
+    struct sl_sched_result other = {0};
     int other_rc = balanced_in_mode(request, SL_SCHED_REASSIGN, &other);
     if (other_rc == 0 && (rc != 0 || other.moved < result->moved)) {
         sl_sched_result_destroy(result);

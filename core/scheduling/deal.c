@@ -151,7 +151,8 @@ sl_sched_deal_open(struct sl_sched_deal *deal)
     }
 }
 
-/* ---- tasks that stay -------------------------------------------------------------------------- */
+/* ---- tasks that stay --------------------------------------------------------------------------
+ */
 
 /* Which (supervisor, component on different nodes) pairs exist: such a component has at most one
  * task there. */
@@ -281,7 +282,7 @@ list_stays(const struct sl_sched_deal *deal, const bool *need, uint32_t member, 
             seen_at[c] = member + 1;
             rank_of[c] = 0;
         }
-        stays[n++] = (struct stay){ .rank = rank_of[c]++, .task = t };
+        stays[n++] = (struct stay){.rank = rank_of[c]++, .task = t};
     }
     qsort(stays, n, sizeof(*stays), compare_stay);
     return n;
@@ -326,7 +327,8 @@ sl_sched_deal_keep_within(struct sl_sched_deal *deal, const bool *need)
     }
 }
 
-/* ---- tasks that need a worker ----------------------------------------------------------------- */
+/* ---- tasks that need a worker -----------------------------------------------------------------
+ */
 
 static int
 deal_task(struct sl_sched_deal *deal, uint32_t task)
@@ -378,7 +380,7 @@ int
 sl_sched_deal_assign(struct sl_sched_deal *deal, const bool *need)
 {
     const struct sl_sched_model *m = deal->plan->model;
-    for (int class = CLASS_SPREAD; class < CLASS_COUNT; class++) {
+    for (int class = CLASS_SPREAD; class < CLASS_COUNT; class ++) {
         for (uint32_t t = 0; t < m->task_count; t++) {
             if (!need[t] || deal->plan->task_slot[t] != SL_SCHED_NONE ||
                 class_of(m, m->task_component[t]) != class) {

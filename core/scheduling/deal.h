@@ -20,7 +20,8 @@ struct sl_sched_deal {
     int64_t left;
 };
 
-/* Starts on the allocated slots of the plan, which have their places; `need` as in sl_sched_need. */
+/* Starts on the allocated slots of the plan, which have their places; `need` as in sl_sched_need.
+ */
 void sl_sched_deal_create(struct sl_sched_deal *deal, struct sl_sched_plan *plan, const bool *need);
 
 /*

@@ -35,7 +35,7 @@ sl_sched_even_sort_slots(const struct sl_sched_model *m, struct sl_sched_free_sl
     for (uint32_t i = 0; i < m->sup_count; i++) {
         uint32_t room = sl_sched_sup_room(&m->sups[i], r->worker_cpu, r->worker_ram);
         if (m->sups[i].is_usable && room > 0) {
-            groups[count++] = (struct free_group){ .room = room, .sup = i };
+            groups[count++] = (struct free_group){.room = room, .sup = i};
         }
     }
     qsort(groups, count, sizeof(*groups), compare_group);
@@ -68,7 +68,7 @@ sl_sched_even_sort_slots(const struct sl_sched_model *m, struct sl_sched_free_sl
 struct sl_sched_division
 sl_sched_even_divide(uint32_t total, uint32_t pieces)
 {
-    struct sl_sched_division d = { 0 };
+    struct sl_sched_division d = {0};
     if (pieces > 0) {
         d.size = total / pieces;
         d.large_count = total % pieces;
@@ -229,8 +229,7 @@ deal_new(struct even *e)
     sl_sched_even_sort_slots(m, slots, count + is_master_open);
     uint32_t first = e->plan.count;
     for (uint32_t i = 0; i < count + is_master_open; i++) {
-        uint32_t slot =
-            sl_sched_plan_add(&e->plan, m->request->worker_cpu, m->request->worker_ram);
+        uint32_t slot = sl_sched_plan_add(&e->plan, m->request->worker_cpu, m->request->worker_ram);
         sl_sched_plan_put(&e->plan, slot, slots[i].sup, slots[i].port);
     }
     if (is_master_open) {
@@ -257,8 +256,8 @@ even_run(struct even *e, const struct sl_sched_request *request, struct sl_sched
         return rc;
     }
     sl_sched_refine_dead(m);
-    e->is_master_alone = request->master_alone == SL_SCHED_YES && m->master != SL_SCHED_NONE &&
-                         m->task_count > 1;
+    e->is_master_alone =
+        request->master_alone == SL_SCHED_YES && m->master != SL_SCHED_NONE && m->task_count > 1;
     uint32_t tasks = m->task_count - e->is_master_alone;
     e->wanted = request->workers != 0 && request->workers < tasks ? request->workers : tasks;
     e->need = sl_arena_calloc(&m->arena, m->task_count + 1, sizeof(bool));
@@ -289,7 +288,7 @@ sl_sched_even(const struct sl_sched_request *request, struct sl_sched_result *re
     if (request->mode == SL_SCHED_MINIMAL) {
         return sl_sched_balanced(request, result);
     }
-    struct even even = { 0 };
+    struct even even = {0};
     int rc = even_run(&even, request, result);
     sl_sched_model_destroy(&even.model);
     return rc;

@@ -308,8 +308,8 @@ create_isolation(struct sl_sched_model *m)
     uint32_t usable = 0;
     for (uint32_t i = 0; i < m->sup_count; i++) {
         struct sl_sched_sup *sup = &m->sups[i];
-        sup->is_usable = bsearch(&sup->host, hosts, r->isolation_count, sizeof(*hosts),
-                                 compare_text) != NULL;
+        sup->is_usable =
+            bsearch(&sup->host, hosts, r->isolation_count, sizeof(*hosts), compare_text) != NULL;
         usable += sup->is_usable;
     }
     if (usable == 0) {

@@ -8,7 +8,8 @@
 #include "scheduling/plan.h"
 #include "scheduling/steps.h"
 
-/* From that many containers on the topology master gets a slot of its own unless the user decides. */
+/* From that many containers on the topology master gets a slot of its own unless the user decides.
+ */
 enum { MASTER_ALONE_FROM = 10 };
 
 struct packed {
@@ -84,10 +85,10 @@ join_system_tasks(struct packed *p)
 {
     const struct sl_sched_model *m = &p->model;
     const struct sl_sched_request *r = m->request;
-    p->is_master_alone =
-        m->master != SL_SCHED_NONE && p->task_container[m->master] == SL_SCHED_NONE &&
-        (r->master_alone == SL_SCHED_AUTO ? p->container_count >= MASTER_ALONE_FROM
-                                          : r->master_alone == SL_SCHED_YES);
+    p->is_master_alone = m->master != SL_SCHED_NONE &&
+                         p->task_container[m->master] == SL_SCHED_NONE &&
+                         (r->master_alone == SL_SCHED_AUTO ? p->container_count >= MASTER_ALONE_FROM
+                                                           : r->master_alone == SL_SCHED_YES);
     for (uint32_t t = 0; t < m->task_count; t++) {
         if (p->task_container[t] != SL_SCHED_NONE || (p->is_master_alone && t == m->master)) {
             continue;
@@ -190,7 +191,7 @@ resume_slots(struct packed *p)
             if (seen[slot] != i + 1) {
                 seen[slot] = i + 1;
                 at[slot] = count;
-                list[count++] = (struct overlap){ .slot = slot, .old = i };
+                list[count++] = (struct overlap){.slot = slot, .old = i};
             }
             list[at[slot]].shared++;
         }
@@ -204,7 +205,8 @@ resume_slots(struct packed *p)
     }
 }
 
-/* ---- even placement --------------------------------------------------------------------------- */
+/* ---- even placement ---------------------------------------------------------------------------
+ */
 
 /* Supervisors in a heap by (workers of this topology, free ports descending, rank). */
 struct even_heap {
@@ -330,7 +332,7 @@ place_even(struct packed *p, bool is_largest_first)
         if (s->sup != SL_SCHED_NONE) {
             heap.mine[s->sup]++;
         } else if (i >= p->plan.kept_count) {
-            list[count++] = (struct to_place){ .cpu = s->cpu, .ram = s->ram, .slot = i };
+            list[count++] = (struct to_place){.cpu = s->cpu, .ram = s->ram, .slot = i};
         }
     }
     for (uint32_t i = 0; i < m->sup_count; i++) {
@@ -408,7 +410,7 @@ sl_sched_packed(const struct sl_sched_request *request, struct sl_sched_result *
     }
     int rc = 0;
     for (int pass = 0; pass < 2; pass++) {
-        struct packed packed = { 0 };
+        struct packed packed = {0};
         rc = packed_run(&packed, request, pass == 1, result);
         sl_sched_model_destroy(&packed.model);
         if (rc != SL_EUNSATISFIABLE) {

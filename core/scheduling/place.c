@@ -24,7 +24,8 @@ sl_sched_place_check_free(const struct sl_sched_plan *plan, uint32_t alloc)
     return 0;
 }
 
-/* ---- user-defined workers --------------------------------------------------------------------- */
+/* ---- user-defined workers ---------------------------------------------------------------------
+ */
 
 /* How many tasks of a component a previous worker has. */
 static uint32_t
@@ -128,10 +129,10 @@ match_users(const struct sl_sched_plan *plan, bool is_sticky, struct user_match 
         match->old_of_user[u] = SL_SCHED_NONE;
         for (uint32_t i = 0; i < m->old_count; i++) {
             const struct sl_sched_old *old = &m->olds[i];
-            bool is_open = is_kept[i] || (is_sticky && !old->is_dead && !old->is_unstopped &&
-                                          old->sup != SL_SCHED_NONE &&
-                                          m->sups[old->sup].is_usable &&
-                                          sl_sched_sup_is_free(&m->sups[old->sup], old->port));
+            bool is_open =
+                is_kept[i] || (is_sticky && !old->is_dead && !old->is_unstopped &&
+                               old->sup != SL_SCHED_NONE && m->sups[old->sup].is_usable &&
+                               sl_sched_sup_is_free(&m->sups[old->sup], old->port));
             if (is_open && match->user_of_old[i] == SL_SCHED_NONE &&
                 old_covers(m, old, &r->user_workers[u], claimed)) {
                 match->user_of_old[i] = u;
@@ -347,7 +348,8 @@ sl_sched_place_users(struct sl_sched_plan *plan, uint32_t alloc,
     return rc;
 }
 
-/* ---- old workers ------------------------------------------------------------------------------ */
+/* ---- old workers ------------------------------------------------------------------------------
+ */
 
 bool
 sl_sched_place_can_resume(const struct sl_sched_plan *plan, uint32_t old)
@@ -372,7 +374,8 @@ sl_sched_place_resume(struct sl_sched_plan *plan, uint32_t old)
     return slot;
 }
 
-/* ---- blank workers ---------------------------------------------------------------------------- */
+/* ---- blank workers ----------------------------------------------------------------------------
+ */
 
 void
 sl_sched_place_pad(struct sl_sched_plan *plan, uint32_t alloc)
@@ -563,8 +566,8 @@ place_turns(struct sl_sched_plan *plan, const struct target *targets, uint32_t c
 static void
 place_wide(struct sl_sched_plan *plan, const struct target *targets, uint32_t count)
 {
-    uint32_t *mine = sl_arena_calloc(&plan->model->arena, plan->model->sup_count + 1,
-                                     sizeof(uint32_t));
+    uint32_t *mine =
+        sl_arena_calloc(&plan->model->arena, plan->model->sup_count + 1, sizeof(uint32_t));
     for (uint32_t i = 0; i < plan->count; i++) {
         if (plan->slots[i].sup != SL_SCHED_NONE) {
             mine[plan->slots[i].sup]++;
@@ -598,7 +601,7 @@ sl_sched_place_blanks(struct sl_sched_plan *plan, int spread)
     for (uint32_t i = 0; i < m->sup_count; i++) {
         uint32_t room = m->sups[i].is_usable ? target_room(plan, i) : 0;
         if (room > 0) {
-            targets[count++] = (struct target){ .room = room, .sup = i };
+            targets[count++] = (struct target){.room = room, .sup = i};
             total += room;
         }
     }

@@ -75,7 +75,7 @@ sl_sched_pool_create(struct sl_sched_pool *pool, struct sl_sched_plan *plan)
     struct member_ref *refs = sl_arena_calloc(arena, pool->count + 1, sizeof(*refs));
     for (uint32_t i = 0; i < pool->count; i++) {
         const struct sl_sched_slot *slot = &plan->slots[plan->kept_count + i];
-        refs[i] = (struct member_ref){ slot->sup, slot->port, plan->kept_count + i };
+        refs[i] = (struct member_ref){slot->sup, slot->port, plan->kept_count + i};
     }
     qsort(refs, pool->count, sizeof(*refs), compare_ref);
     for (uint32_t i = 0; i < pool->count; i++) {
@@ -90,7 +90,8 @@ sl_sched_pool_create(struct sl_sched_pool *pool, struct sl_sched_plan *plan)
     }
 }
 
-/* ---- the order -------------------------------------------------------------------------------- */
+/* ---- the order --------------------------------------------------------------------------------
+ */
 
 /* -1, 0, 1 as a is better than, as good as, worse than b; fewer is better. */
 static int
@@ -150,7 +151,8 @@ better_overall(const struct sl_sched_pool *pool, uint32_t a, uint32_t b)
     return order < 0 ? a : b;
 }
 
-/* ---- the trees -------------------------------------------------------------------------------- */
+/* ---- the trees --------------------------------------------------------------------------------
+ */
 
 /* The tree of a group lies where its members do, twice as wide. */
 static uint32_t *
@@ -216,7 +218,8 @@ update_trees(struct sl_sched_pool *pool, uint32_t member)
     }
 }
 
-/* ---- counters --------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------
+ */
 
 /* Calls for every task of the component that has a slot: counts it, or bars its supervisor. */
 static void

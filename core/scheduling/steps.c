@@ -11,7 +11,7 @@ sl_sched_count_workers(const struct sl_sched_model *model)
     const struct sl_sched_request *r = model->request;
     bool has_master = model->master != SL_SCHED_NONE;
     uint32_t tasks = model->task_count - has_master;
-    struct sl_sched_worker_count count = { .total = tasks };
+    struct sl_sched_worker_count count = {.total = tasks};
     if (r->workers != 0 && r->workers < tasks) {
         count.total = r->workers;
     }

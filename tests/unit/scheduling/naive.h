@@ -139,8 +139,8 @@ naive_tasks(struct naive *n)
         }
     }
     for (uint32_t t = 1; t < FX_TASKS; t++) {
-        n->is_needed[t] = n->component[t] >= 0 && (n->mode != SL_SCHED_MONITOR || n->is_dead[t] ||
-                                                   n->old_of[t] < 0);
+        n->is_needed[t] = n->component[t] >= 0 &&
+                          (n->mode != SL_SCHED_MONITOR || n->is_dead[t] || n->old_of[t] < 0);
     }
 }
 
@@ -408,8 +408,8 @@ naive_balanced(struct naive *n, const struct fx *f, int mode)
     }
     uint32_t total = f->r.workers != 0 && f->r.workers < tasks ? f->r.workers : tasks;
     if (n->master != 0) {
-        n->is_alone = f->r.master_alone == SL_SCHED_AUTO ? total >= 10
-                                                         : f->r.master_alone == SL_SCHED_YES;
+        n->is_alone =
+            f->r.master_alone == SL_SCHED_AUTO ? total >= 10 : f->r.master_alone == SL_SCHED_YES;
         total += n->is_alone;
     }
     uint32_t kept = 0;
@@ -508,11 +508,11 @@ naive_balanced(struct naive *n, const struct fx *f, int mode)
     /* Print through the real printer: one result with everything in it. */
     static struct sl_sched_worker rows[FX_OLDS];
     static uint32_t ids[FX_TASKS];
-    struct sl_sched_result result = { .workers = rows, .tasks = ids };
+    struct sl_sched_result result = {.workers = rows, .tasks = ids};
     for (uint32_t i = 0; i < n->count + f->r.previous_count; i++) {
         bool is_old = i >= n->count;
         uint32_t o = i - n->count;
-        struct sl_sched_worker w = { .first_task = result.task_count };
+        struct sl_sched_worker w = {.first_task = result.task_count};
         if (is_old ? !n->is_kept[o] : n->workers[i].count == 0) {
             continue;
         }
@@ -528,9 +528,9 @@ naive_balanced(struct naive *n, const struct fx *f, int mode)
         w.task_count = result.task_count - w.first_task;
         qsort(&ids[w.first_task], w.task_count, sizeof(uint32_t), naive_ascending);
         uint32_t at = result.worker_count++;
-        for (; at > 0 && (strcmp(rows[at - 1].supervisor, w.supervisor) > 0 ||
-                          (strcmp(rows[at - 1].supervisor, w.supervisor) == 0 &&
-                           rows[at - 1].port > w.port));
+        for (; at > 0 &&
+               (strcmp(rows[at - 1].supervisor, w.supervisor) > 0 ||
+                (strcmp(rows[at - 1].supervisor, w.supervisor) == 0 && rows[at - 1].port > w.port));
              at--) {
             rows[at] = rows[at - 1];
         }

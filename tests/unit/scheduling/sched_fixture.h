@@ -67,8 +67,7 @@ fx_sup(struct fx *f, const char *id, const char *host, uint32_t ports)
     snprintf(f->names[i][0], sizeof(f->names[i][0]), "%s", id);
     snprintf(f->names[i][1], sizeof(f->names[i][1]), "%s", host);
     f->sups[i] = (struct sl_sched_supervisor){
-        .id = f->names[i][0], .host = f->names[i][1], .port_count = ports, .cpu = -1, .ram = -1
-    };
+        .id = f->names[i][0], .host = f->names[i][1], .port_count = ports, .cpu = -1, .ram = -1};
     for (uint32_t p = 0; p < ports; p++) {
         f->sup_ports[i][p] = 6800 + p;
     }
@@ -118,8 +117,7 @@ static inline uint32_t
 fx_component(struct fx *f, const char *name, int kind, uint32_t tasks)
 {
     uint32_t c = f->r.component_count++;
-    f->components[c] =
-        (struct sl_sched_component){ .name = name, .kind = kind, .task_count = tasks };
+    f->components[c] = (struct sl_sched_component){.name = name, .kind = kind, .task_count = tasks};
     for (uint32_t i = 0; i < tasks; i++) {
         f->comp_tasks[c][i] = f->next_task++;
     }
@@ -212,7 +210,7 @@ static inline void
 fx_user(struct fx *f, const char *host, int32_t port)
 {
     f->users[f->r.user_worker_count++] =
-        (struct sl_sched_user_worker){ .host = host, .port = port, .cpu = -1, .ram = -1 };
+        (struct sl_sched_user_worker){.host = host, .port = port, .cpu = -1, .ram = -1};
 }
 
 static inline void
@@ -220,7 +218,7 @@ fx_share(struct fx *f, const char *component, uint32_t count)
 {
     uint32_t u = f->r.user_worker_count - 1;
     f->user_shares[u][f->users[u].share_count++] =
-        (struct sl_sched_share){ .component = fx_find(f, component), .count = count };
+        (struct sl_sched_share){.component = fx_find(f, component), .count = count};
 }
 
 /* Takes an answer as the previous assignment. */

@@ -16,7 +16,7 @@ test_bug_1_shrinking_drops_the_highest_tasks_and_leaves_the_others(void **state)
     (void)state;
     struct fx *f = after_start(fx_word_count("4,4,4", 3));
     fx_scale(f, "count", 1);
-    static const int modes[] = { SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MINIMAL };
+    static const int modes[] = {SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MINIMAL};
     for (int i = 0; i < 3; i++) {
         struct sl_sched_result result = fx_assign(f, SL_SCHED_BALANCED, modes[i]);
         assert_int_equal(result.task_count, 8);
@@ -63,7 +63,7 @@ static void
 test_bug_4_user_workers_count_once_and_all_hold_after_every_rebalance(void **state)
 {
     (void)state;
-    static const int modes[] = { SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MINIMAL };
+    static const int modes[] = {SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MINIMAL};
     for (int i = 0; i < 3; i++) {
         struct fx *f = fx_word_count("4,4,4", 3);
         fx_user(f, "h2", -1);
@@ -221,8 +221,7 @@ test_use_old_assignment_takes_the_old_workers_over(void **state)
     struct fx *f = after_start(fx_word_count("4,4,4", 3));
     f->r.use_old_assignment = 1;
     fx_use(f, 0, 6801);
-    fx_expect(f, SL_SCHED_BALANCED, SL_SCHED_NEW,
-              "s1:6800 1,4,8,9; s2:6800 2,5,10; s3:6800 3,6,7");
+    fx_expect(f, SL_SCHED_BALANCED, SL_SCHED_NEW, "s1:6800 1,4,8,9; s2:6800 2,5,10; s3:6800 3,6,7");
     /* A slot that is gone: its tasks are dealt as usual, the others stay. */
     fx_use(f, 0, 6800);
     struct sl_sched_result result = fx_assign(f, SL_SCHED_BALANCED, SL_SCHED_NEW);

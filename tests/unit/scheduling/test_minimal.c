@@ -86,12 +86,12 @@ random_case(struct sl_random *random)
     for (uint32_t o = 0; o < slots; o++) {
         struct sl_sched_previous *old = &f->olds[o];
         snprintf(f->old_names[o][0], sizeof(f->old_names[o][0]), "s%u", 1 + o / 2);
-        *old = (struct sl_sched_previous){ .supervisor = f->old_names[o][0],
-                                           .host = f->old_names[o][0],
-                                           .port = 6800 + o % 2,
-                                           .first_task = at,
-                                           .cpu = -1,
-                                           .ram = -1 };
+        *old = (struct sl_sched_previous){.supervisor = f->old_names[o][0],
+                                          .host = f->old_names[o][0],
+                                          .port = 6800 + o % 2,
+                                          .first_task = at,
+                                          .cpu = -1,
+                                          .ram = -1};
         for (uint32_t t = 1; t < f->next_task; t++) {
             uint64_t hash = (t * 2654435761u + f->r.workers) % (slots + 1);
             if (hash == o) {
@@ -117,7 +117,7 @@ test_minimal_is_optimal_on_small_cases(void **state)
         struct sl_sched_result result;
         f->r.mode = SL_SCHED_MINIMAL;
         int rc = sl_sched_assign(fx_request(f), SL_SCHED_BALANCED, &result);
-        struct search s = { .task_count = f->r.task_count, .lone = -1, .lone_slot = -1 };
+        struct search s = {.task_count = f->r.task_count, .lone = -1, .lone_slot = -1};
         int slot_of[FX_OLDS];
         for (uint32_t o = 0; o < f->r.previous_count; o++) {
             slot_of[o] = 1000;

@@ -4,7 +4,7 @@
 
 enum { ROUNDS = 10000 };
 
-static const char *const NAMES[] = { "a", "b", "c", "d", "e", "f" };
+static const char *const NAMES[] = {"a", "b", "c", "d", "e", "f"};
 
 /* What a random request is drawn from. */
 struct draw {
@@ -46,8 +46,7 @@ random_request(struct sl_random *random, const struct draw *draw)
     fx_system(f, (uint32_t)sl_random_below(random, 4));
     uint32_t spouts = 1 + (uint32_t)sl_random_below(random, 2);
     for (uint32_t i = 0; i < spouts; i++) {
-        fx_component(f, NAMES[bolts + i], SL_SCHED_SPOUT,
-                     1 + (uint32_t)sl_random_below(random, 5));
+        fx_component(f, NAMES[bolts + i], SL_SCHED_SPOUT, 1 + (uint32_t)sl_random_below(random, 5));
     }
     for (uint32_t i = 0; i < bolts; i++) {
         uint32_t inputs = 1 + (uint32_t)sl_random_below(random, 3);
@@ -151,7 +150,7 @@ was_previous(const struct fx *f, const struct sl_sched_worker *w)
 static void
 check_common(struct fx *f, const struct sl_sched_result *result, int mode)
 {
-    uint8_t seen[FX_TASKS] = { 0 };
+    uint8_t seen[FX_TASKS] = {0};
     for (uint32_t i = 0; i < result->worker_count; i++) {
         const struct sl_sched_worker *w = &result->workers[i];
         const struct sl_sched_supervisor *sup = find_sup(f, w->supervisor);
@@ -258,9 +257,9 @@ match_pins(const struct fx *f, const struct sl_sched_result *result, const uint3
 static void
 check_pins(const struct fx *f, const struct sl_sched_result *result)
 {
-    uint32_t claimed[FX_COMPONENTS] = { 0 };
+    uint32_t claimed[FX_COMPONENTS] = {0};
     uint32_t wanted[FX_SUPS];
-    bool is_matched[FX_OLDS] = { false };
+    bool is_matched[FX_OLDS] = {false};
     for (uint32_t u = 0; u < f->r.user_worker_count; u++) {
         const struct sl_sched_share *share = &f->user_shares[u][0];
         uint32_t left = f->components[share->component].task_count - claimed[share->component];
@@ -375,7 +374,7 @@ test_new_assignments_keep_every_invariant(void **state)
     (void)state;
     struct sl_random random;
     sl_random_seed(&random, 1);
-    const struct draw draw = { .has_isolation = true };
+    const struct draw draw = {.has_isolation = true};
     uint32_t feasible = 0;
     struct naive *naive = malloc(sizeof(*naive));
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -410,11 +409,11 @@ test_rescaling_equals_the_naive_version_and_minimal_beats_reassign(void **state)
     (void)state;
     struct sl_random random;
     sl_random_seed(&random, 2);
-    const struct draw draw = { .has_isolation = true };
+    const struct draw draw = {.has_isolation = true};
     uint32_t feasible = 0;
     struct naive *naive = malloc(sizeof(*naive));
-    static const int modes[] = { SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MONITOR,
-                                 SL_SCHED_MINIMAL };
+    static const int modes[] = {SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MONITOR,
+                                SL_SCHED_MINIMAL};
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct fx *f = random_request(&random, &draw);
         if (!start(f)) {
@@ -422,7 +421,7 @@ test_rescaling_equals_the_naive_version_and_minimal_beats_reassign(void **state)
             continue;
         }
         disturb(f, &random);
-        uint32_t moved[SL_SCHED_MODE_COUNT] = { 0 };
+        uint32_t moved[SL_SCHED_MODE_COUNT] = {0};
         for (size_t k = 0; k < sizeof(modes) / sizeof(modes[0]); k++) {
             int mode = modes[k];
             struct sl_sched_result result;
@@ -464,19 +463,17 @@ test_pins_different_nodes_and_resources_hold_or_are_refused(void **state)
     struct sl_random random;
     sl_random_seed(&random, 3);
     const struct draw draw = {
-        .has_isolation = true, .has_users = true, .has_spread = true, .has_resources = true
-    };
+        .has_isolation = true, .has_users = true, .has_spread = true, .has_resources = true};
     uint32_t feasible = 0;
     uint32_t pinned = 0;
-    static const int modes[] = { SL_SCHED_NEW, SL_SCHED_KEEP, SL_SCHED_REASSIGN,
-                                 SL_SCHED_MINIMAL };
+    static const int modes[] = {SL_SCHED_NEW, SL_SCHED_KEEP, SL_SCHED_REASSIGN, SL_SCHED_MINIMAL};
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct fx *f = random_request(&random, &draw);
         if (start(f)) {
             disturb(f, &random);
         }
         f->r.dead_task_count = 0;
-        uint32_t moved[SL_SCHED_MODE_COUNT] = { 0 };
+        uint32_t moved[SL_SCHED_MODE_COUNT] = {0};
         for (size_t k = 0; k < sizeof(modes) / sizeof(modes[0]); k++) {
             struct sl_sched_result result;
             f->r.mode = modes[k];
@@ -510,8 +507,8 @@ test_even_and_round_robin_keep_the_common_invariants(void **state)
     (void)state;
     struct sl_random random;
     sl_random_seed(&random, 4);
-    const struct draw draw = { .has_isolation = true, .has_resources = true };
-    static const int schedulers[] = { SL_SCHED_EVEN, SL_SCHED_ROUND_ROBIN };
+    const struct draw draw = {.has_isolation = true, .has_resources = true};
+    static const int schedulers[] = {SL_SCHED_EVEN, SL_SCHED_ROUND_ROBIN};
     uint32_t feasible = 0;
     for (uint32_t i = 0; i < ROUNDS / 2; i++) {
         struct fx *f = random_request(&random, &draw);

@@ -236,7 +236,8 @@ test_c24(void **state)
     free(f);
 }
 
-/* ---- rescaling; starts from C1 unless said ---------------------------------------------------- */
+/* ---- rescaling; starts from C1 unless said ----------------------------------------------------
+ */
 
 static struct fx *
 after_c1(void)
@@ -378,7 +379,8 @@ test_r9(void **state)
     free(f);
 }
 
-/* ---- monitor ---------------------------------------------------------------------------------- */
+/* ---- monitor ----------------------------------------------------------------------------------
+ */
 
 static void
 test_m1(void **state)
@@ -431,7 +433,7 @@ test_m6(void **state)
     (void)state;
     struct fx *f = after_c1();
     fx_drop_sup(f, "s1");
-    unstop(f, (uint32_t[]){ 1, 4, 8, 9 }, 4);
+    unstop(f, (uint32_t[]){1, 4, 8, 9}, 4);
     fx_refused(f, SL_SCHED_BALANCED, SL_SCHED_MONITOR, SL_ECONFLICT, "nothing needs assigning");
     free(f);
 }
@@ -473,7 +475,8 @@ test_m8_only_the_masters_worker(void **state)
     free(f);
 }
 
-/* ---- even ------------------------------------------------------------------------------------- */
+/* ---- even -------------------------------------------------------------------------------------
+ */
 
 /* `tasks` executors 1.. of one bolt, as Storm counts them. */
 static struct fx *
@@ -498,8 +501,8 @@ test_e1(void **state)
 {
     (void)state;
     struct fx *f = executors("2,3", 5, 5);
-    set_ports(f, 0, (uint32_t[]){ 6700, 6701 }, 2);
-    set_ports(f, 1, (uint32_t[]){ 6700, 6701, 6702 }, 3);
+    set_ports(f, 0, (uint32_t[]){6700, 6701}, 2);
+    set_ports(f, 1, (uint32_t[]){6700, 6701, 6702}, 3);
     fx_expect(f, SL_SCHED_EVEN, SL_SCHED_NEW,
               "s1:6700 2; s1:6701 4; s2:6700 1; s2:6701 3; s2:6702 5");
     free(f);

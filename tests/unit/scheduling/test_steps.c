@@ -1,4 +1,5 @@
-/* The named steps by themselves: maps, counting, refining, keeping, relations, counters, the pool. */
+/* The named steps by themselves: maps, counting, refining, keeping, relations, counters, the pool.
+ */
 #include "scheduling/even.h"
 #include "scheduling/pool.h"
 #include "scheduling/sched_fixture.h"
@@ -100,13 +101,13 @@ e7(uint32_t tasks, uint32_t old_tasks, uint32_t workers)
 static void
 set_old(struct fx *f, uint32_t i, const char *sup, uint32_t port, uint32_t first, uint32_t count)
 {
-    f->olds[i] = (struct sl_sched_previous){ .supervisor = sup,
-                                             .host = sup,
-                                             .port = port,
-                                             .first_task = first,
-                                             .task_count = count,
-                                             .cpu = -1,
-                                             .ram = -1 };
+    f->olds[i] = (struct sl_sched_previous){.supervisor = sup,
+                                            .host = sup,
+                                            .port = port,
+                                            .first_task = first,
+                                            .task_count = count,
+                                            .cpu = -1,
+                                            .ram = -1};
 }
 
 static void
@@ -139,7 +140,7 @@ test_e7_who_needs_scheduling(void **state)
     struct sl_sched_free_slot slots[8];
     assert_int_equal(sl_sched_even_sort_slots(&m, slots, 8), 5);
     static const struct sl_sched_free_slot expected[] = {
-        { 1, 6 }, { 0, 7 }, { 1, 8 }, { 0, 9 }, { 1, 10 },
+        {1, 6}, {0, 7}, {1, 8}, {0, 9}, {1, 10},
     };
     assert_memory_equal(slots, expected, sizeof(expected));
     sl_sched_model_destroy(&m);
@@ -159,7 +160,7 @@ test_e1_slots_are_interleaved(void **state)
     struct sl_sched_free_slot slots[8];
     assert_int_equal(sl_sched_even_sort_slots(&m, slots, 8), 5);
     static const struct sl_sched_free_slot expected[] = {
-        { 1, 6800 }, { 0, 6800 }, { 1, 6801 }, { 0, 6801 }, { 1, 6802 },
+        {1, 6800}, {0, 6800}, {1, 6801}, {0, 6801}, {1, 6802},
     };
     assert_memory_equal(slots, expected, sizeof(expected));
     sl_sched_model_destroy(&m);
@@ -172,8 +173,7 @@ test_e6_integer_divided(void **state)
     (void)state;
     static const uint32_t rows[][5] = {
         /* total, pieces, size, small, large */
-        { 10, 4, 2, 2, 2 }, { 9, 3, 3, 3, 0 }, { 7, 4, 1, 1, 3 }, { 10, 3, 3, 2, 1 },
-        { 5, 0, 0, 0, 0 },
+        {10, 4, 2, 2, 2}, {9, 3, 3, 3, 0}, {7, 4, 1, 1, 3}, {10, 3, 3, 2, 1}, {5, 0, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sl_sched_division d = sl_sched_even_divide(rows[i][0], rows[i][1]);
@@ -193,10 +193,10 @@ test_count_workers(void **state)
         uint32_t total;
         bool is_alone;
     } rows[] = {
-        { 2, 1, 20, SL_SCHED_AUTO, 4, false },  { 2, 1, 0, SL_SCHED_AUTO, 4, false },
-        { 2, 1, 3, SL_SCHED_AUTO, 3, false },   { 12, 2, 10, SL_SCHED_AUTO, 11, true },
-        { 12, 2, 9, SL_SCHED_AUTO, 9, false },  { 12, 2, 10, SL_SCHED_NO, 10, false },
-        { 2, 1, 2, SL_SCHED_YES, 3, true },
+        {2, 1, 20, SL_SCHED_AUTO, 4, false}, {2, 1, 0, SL_SCHED_AUTO, 4, false},
+        {2, 1, 3, SL_SCHED_AUTO, 3, false},  {12, 2, 10, SL_SCHED_AUTO, 11, true},
+        {12, 2, 9, SL_SCHED_AUTO, 9, false}, {12, 2, 10, SL_SCHED_NO, 10, false},
+        {2, 1, 2, SL_SCHED_YES, 3, true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fx *f = fx_pair("4", 1, rows[i].bolts, rows[i].ackers, rows[i].workers);
@@ -271,7 +271,7 @@ test_refining_need_keep_and_alloc(void **state)
     assert_string_equal(plan.slots[0].supervisor, "s1");
     assert_string_equal(plan.slots[1].supervisor, "s3");
     uint32_t alloc;
-    struct sl_sched_worker_count workers = { .total = 3 };
+    struct sl_sched_worker_count workers = {.total = 3};
     assert_int_equal(sl_sched_alloc(&plan, workers, need, &alloc), 0);
     assert_int_equal(alloc, 1);
     memset(need, 0, sizeof(need));
