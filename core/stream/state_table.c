@@ -222,8 +222,7 @@ home_slot(uint32_t hash, uint32_t capacity)
     return (uint32_t)((uint64_t)hash * capacity >> 32);
 }
 
-static bool
-block_equals(uint64_t bits, const struct sl_keyed_key *key)
+static bool __attribute__((noinline)) block_equals(uint64_t bits, const struct sl_keyed_key *key)
 {
     const struct block *block = block_at(bits);
     return block->len == key->len &&
@@ -250,8 +249,10 @@ group_find(const struct sl_keyed_group *group, const struct sl_keyed_key *key)
     uint32_t hash = (uint32_t)(key->hash >> 32);
     const uint8_t *tags = group_tags(group);
     uint64_t wanted = hash_tag(hash) * TAG_ONES;
-    for (uint32_t slot = home_slot(hash, group->capacity);;
-         slot = next_step(slot, group->capacity)) {
+    uint32_t slot = home_slot(hash, group->capacity);
+    /* The entry is seldom far from home: fetch it while the tags are looked at. */
+    __builtin_prefetch(&group->entries[slot]);
+    for (;; slot = next_step(slot, group->capacity)) {
         uint64_t word = tags_at(tags, slot);
         uint64_t differing = word ^ wanted;
         /* Bytes that are zero; one above such a byte may be marked in error, which is harmless. */
@@ -470,8 +471,8 @@ entry_set_value(struct sl_keyed *self, struct sl_keyed_entry *entry, const struc
     return 0;
 }
 
-/* Adds an entry for a key that is not there. */
-static int
+/* Adds an entry for a key that is not there. Kept out of the callers' common path. */
+static int __attribute__((noinline))
 state_insert(struct sl_keyed *self, const struct sl_keyed_key *key, const struct sl_value *value)
 {
     struct sl_keyed_group *group = state_group(self, key);
@@ -547,7 +548,7 @@ kind_name(uint16_t value_kind)
 }
 
 /* Adds to an entry that holds no plain number: the uncommon part of sl_keyed_add. */
-static int
+static int __attribute__((noinline))
 add_to_other(struct sl_keyed_entry *entry, double delta, struct sl_value *out)
 {
     uint16_t tag = entry->value_kind & 0xff;
