@@ -1,0 +1,137 @@
+/*
+ * Acks on their way to the owner of their root.  Those of one root that follow each other are
+ * combined; what stays on this executor is applied at once, the rest travels in rings of its own,
+ * so that data never holds it up.
+ */
+
+#include "stream/stream_priv.h"
+
+enum {
+    ROOT_SPOUT_SHIFT = 48,
+};
+
+static void
+ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
+{
+    struct sl_worker *worker = executor->worker;
+    if (ack->acker >= 0) {
+        sl__acker_apply(worker->ackers[ack->acker], ack);
+        return;
+    }
+    uint32_t spout = (uint32_t)(ack->root >> ROOT_SPOUT_SHIFT);
+    if (spout < (uint32_t)worker->spout_count) {
+        struct sl__task *task = worker->tasks[worker->spouts[spout].task];
+        if (task != NULL && task->executor == executor) {
+            sl__root_apply(task, ack);
+        }
+    }
+}
+
+static void
+ack_post(struct sl_executor *executor, int32_t dest, const struct sl__ack *ack)
+{
+    if (dest == executor->index) {
+        ack_apply(executor, ack);
+        return;
+    }
+    struct sl__ack_box *box = &executor->ack_out[dest];
+    if (box->items.count > 0) {
+        struct sl__ack *last = &sl_vec_last(&box->items);
+        if (last->root == ack->root && last->op == SL__ACK && ack->op == SL__ACK) {
+            last->value ^= ack->value;
+            return;
+        }
+    }
+    sl_vec_push(&box->items, *ack);
+}
+
+void
+sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, uint64_t value)
+{
+    struct sl_worker *worker = executor->worker;
+    struct sl__ack ack = {.root = root, .value = value, .acker = -1, .op = (int32_t)op};
+    int32_t dest;
+    if (worker->acker_count > 0) {
+        ack.acker = (int32_t)(sl_mix64(root) % (uint64_t)worker->acker_count);
+        dest = worker->acker_executor[ack.acker];
+    } else {
+        uint32_t spout = (uint32_t)(root >> ROOT_SPOUT_SHIFT);
+        if (spout >= (uint32_t)worker->spout_count) {
+            return;
+        }
+        dest = worker->spouts[spout].executor;
+    }
+    ack_post(executor, dest, &ack);
+}
+
+void
+sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op op)
+{
+    uint32_t spout = (uint32_t)(root >> ROOT_SPOUT_SHIFT);
+    if (spout < (uint32_t)executor->worker->spout_count) {
+        struct sl__ack ack = {.root = root, .acker = -1, .op = (int32_t)op};
+        ack_post(executor, executor->worker->spouts[spout].executor, &ack);
+    }
+}
+
+/* Every tuple of the batch is lost: its trees fail. */
+void
+sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch)
+{
+    uint8_t *at = batch->io.head;
+    for (int32_t i = 0; i < batch->io.count; i++) {
+        struct sl_record *record = (struct sl_record *)at;
+        at += record->len;
+        if (record->anchors > 0) {
+            sl__ack_send(executor, record->root, SL__FAIL, 0);
+            struct sl_pair *pairs = (struct sl_pair *)at - (record->anchors - 1);
+            for (int32_t k = 0; k < record->anchors - 1; k++) {
+                sl__ack_send(executor, pairs[k].root, SL__FAIL, 0);
+            }
+        }
+    }
+}
+
+static bool
+box_flush(struct sl_executor *executor, int32_t dest)
+{
+    struct sl__ack_box *box = &executor->ack_out[dest];
+    if (box->items.count == 0) {
+        return true;
+    }
+    uint32_t pushed = sl_ring_push_many(box->ring, box->items.items, (uint32_t)box->items.count);
+    if (pushed > 0) {
+        box->items.count -= pushed;
+        memmove(box->items.items, box->items.items + pushed,
+                box->items.count * sizeof(*box->items.items));
+        sl__executor_ring_bell(executor->worker->executors[dest]);
+    }
+    return box->items.count == 0;
+}
+
+bool
+sl__acks_flush(struct sl_executor *executor)
+{
+    bool is_empty = true;
+    for (int32_t dest = 0; dest < executor->worker->executor_count; dest++) {
+        is_empty &= dest == executor->index || box_flush(executor, dest);
+    }
+    return is_empty;
+}
+
+/* Applies what has arrived; true when anything had. */
+bool
+sl__acks_intake(struct sl_executor *executor)
+{
+    struct sl_worker *worker = executor->worker;
+    bool has_any = false;
+    for (int32_t source = 0; source < worker->executor_count; source++) {
+        struct sl_ring *ring = worker->acks[source * worker->executor_count + executor->index];
+        struct sl__ack ack;
+        while (ring != NULL && sl_ring_pop(ring, &ack)) {
+            ack_apply(executor, &ack);
+            has_any = true;
+        }
+    }
+    return has_any;
+}

@@ -1,0 +1,171 @@
+/*
+ * Outboxes: the buffer of one task's records for one other task, and its hand-over.  An outbox may
+ * have `credit` batches under way, and one more so that the emit that used the last credit still
+ * finds a buffer: it asks its driver to yield, and a task without credit is not run again.
+ */
+
+#include "base/alloc.h"
+#include "stream/executor.h"
+#include "stream/stream_priv.h"
+
+struct sl__outbox *
+sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest)
+{
+    struct sl_worker *worker = source->executor->worker;
+    struct sl__outbox *self = sl_calloc(1, sizeof(*self));
+    self->io.dest = dest;
+    self->source = source;
+    self->executor = source->executor;
+    self->stream = stream;
+    self->dest_executor = worker->task_executor[dest];
+    self->credit = worker->credit;
+    return self;
+}
+
+void
+sl__outbox_free(struct sl__outbox *self)
+{
+    if (self->batch != NULL) {
+        sl__batch_give(self->executor, self->batch);
+    }
+    sl_free(self);
+}
+
+static int32_t
+in_flight(const struct sl__outbox *self)
+{
+    return __atomic_load_n(&self->in_flight, __ATOMIC_RELAXED);
+}
+
+bool
+sl__outbox_can_hand_over(const struct sl__outbox *self)
+{
+    int32_t most = self->is_cyclic ? self->credit * SL__CYCLE_OVERFLOW : self->credit + 1;
+    return in_flight(self) < most;
+}
+
+static void
+outbox_forget_buffer(struct sl__outbox *self)
+{
+    self->batch = NULL;
+    self->io.pos = NULL;
+    self->io.limit = NULL;
+    self->io.count = 0;
+    self->since_ns = 0;
+}
+
+bool
+sl__outbox_hand_over(struct sl__outbox *self)
+{
+    struct sl_executor *executor = self->executor;
+    if (!sl__outbox_can_hand_over(self)) {
+        return false;
+    }
+    struct sl__batch *batch = self->batch;
+    if (batch == NULL) {
+        /* Only the mark that the sender has finished. */
+        batch = sl__batch_take(executor, 0);
+        if (batch == NULL) {
+            return false;
+        }
+        self->io.pos = batch->data;
+    }
+    batch->io.head = batch->data;
+    batch->io.tail = self->io.pos;
+    batch->io.count = self->io.count;
+    batch->io.source = self->source->io.id;
+    batch->io.dest = self->io.dest;
+    batch->io.stream = self->stream;
+    batch->outbox = self;
+    batch->is_last = self->is_last_due;
+    __atomic_add_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
+    if (self->dest_executor == executor->index) {
+        sl__task_enqueue(executor->worker->tasks[self->io.dest], batch);
+    } else {
+        struct sl_worker *worker = executor->worker;
+        struct sl_ring *ring =
+            worker->data[executor->index * worker->executor_count + self->dest_executor];
+        if (!sl_ring_push(ring, &batch)) {
+            __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
+            self->batch = batch;
+            return false;
+        }
+        sl__executor_ring_bell(worker->executors[self->dest_executor]);
+    }
+    self->is_last_sent |= self->is_last_due;
+    self->is_last_due = false;
+    outbox_forget_buffer(self);
+    if (in_flight(self) >= self->credit) {
+        self->source->io.yield = 1;
+    }
+    return true;
+}
+
+/* A batch of this outbox has been executed by `executor`. */
+void
+sl__outbox_released(struct sl_executor *executor, struct sl__outbox *self)
+{
+    struct sl_executor *home = self->executor;
+    __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELEASE);
+    if (home != executor) {
+        sl__executor_ring_bell(home);
+    }
+}
+
+/* More than a cycle of bolts may hold: the trees of these tuples fail and the tuples are gone. */
+static void
+outbox_drop(struct sl__outbox *self)
+{
+    struct sl__batch *batch = self->batch;
+    batch->io.head = batch->data;
+    batch->io.tail = self->io.pos;
+    batch->io.count = self->io.count;
+    sl__batch_fail_roots(self->executor, batch);
+    __atomic_add_fetch(&self->executor->worker->dropped_in_cycles, self->io.count,
+                       __ATOMIC_RELAXED);
+    self->io.pos = batch->data;
+    self->io.count = 0;
+}
+
+static bool
+runs_nested(const struct sl__outbox *self, const struct sl__task *dest)
+{
+    return !self->is_cyclic && !dest->is_busy && dest->is_open &&
+           dest->rank > self->source->rank && !sl__task_is_gated(dest);
+}
+
+int
+sl_outbox_flush(struct sl_outbox *io, int32_t need)
+{
+    struct sl__outbox *self = sl__outbox_of(io);
+    bool has_run = false;
+    if (io->count > 0) {
+        has_run = self->dest_executor == self->executor->index;
+        if (!sl__outbox_hand_over(self)) {
+            if (!self->is_cyclic || sl__outbox_can_hand_over(self)) {
+                return SL_FLUSH_WAIT;
+            }
+            outbox_drop(self);
+            has_run = false;
+        }
+    }
+    if (self->batch != NULL && self->batch->limit - self->batch->data < need) {
+        sl__batch_give(self->executor, self->batch);
+        outbox_forget_buffer(self);
+    }
+    if (self->batch == NULL) {
+        self->batch = sl__batch_take(self->executor, need);
+        if (self->batch == NULL) {
+            return (size_t)need > self->executor->pool.block_bytes
+                       ? sl_err_set(SL_ENOMEM, "a record of %d bytes finds no memory", need)
+                       : SL_FLUSH_WAIT;
+        }
+        io->pos = self->batch->data;
+        io->limit = self->batch->limit;
+    }
+    if (has_run) {
+        struct sl__task *dest = self->executor->worker->tasks[io->dest];
+        return runs_nested(self, dest) ? SL_FLUSH_RUN : SL_FLUSH_OK;
+    }
+    return SL_FLUSH_OK;
+}

@@ -1,0 +1,87 @@
+/* Buffers of an executor: blocks of one size, made on demand up to a limit, then reused for ever. */
+
+#include "base/alloc.h"
+#include "stream/stream_priv.h"
+
+static struct sl__batch *
+batch_new(size_t bytes, struct sl__pool *pool)
+{
+    struct sl__batch *batch = sl_try_alloc(sizeof(*batch) + bytes);
+    if (batch != NULL) {
+        batch->limit = batch->data + bytes;
+        batch->pool = pool;
+    }
+    return batch;
+}
+
+/* Takes all blocks that other threads gave back; the last one given is the first reused. */
+static void
+pool_collect(struct sl__pool *pool)
+{
+    pool->local = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
+}
+
+/* A buffer for a record of `need` bytes; NULL when the pool is empty or the memory is out. */
+struct sl__batch *
+sl__batch_take(struct sl_executor *executor, int32_t need)
+{
+    struct sl__pool *pool = &executor->pool;
+    struct sl__batch *batch;
+    if ((size_t)need > pool->block_bytes) {
+        batch = batch_new((size_t)need, NULL);
+    } else {
+        if (pool->local == NULL) {
+            pool_collect(pool);
+        }
+        batch = pool->local;
+        if (batch != NULL) {
+            pool->local = batch->next;
+        } else if (pool->made < pool->limit) {
+            batch = batch_new(pool->block_bytes, pool);
+            pool->made += batch != NULL;
+        }
+    }
+    if (batch != NULL) {
+        batch->next = NULL;
+        batch->is_last = 0;
+    }
+    return batch;
+}
+
+/* Gives a buffer back to the pool it came from; `executor` is the calling one. */
+void
+sl__batch_give(struct sl_executor *executor, struct sl__batch *batch)
+{
+    struct sl__pool *pool = batch->pool;
+    if (pool == NULL) {
+        sl_free(batch);
+    } else if (executor != NULL && pool == &executor->pool) {
+        batch->next = pool->local;
+        pool->local = batch;
+    } else {
+        struct sl__batch *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+        do {
+            batch->next = head;
+        } while (!__atomic_compare_exchange_n(&pool->returned, &head, batch, true,
+                                              __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    }
+}
+
+static void
+free_list(struct sl__batch *batch)
+{
+    while (batch != NULL) {
+        struct sl__batch *next = batch->next;
+        sl_free(batch);
+        batch = next;
+    }
+}
+
+void
+sl__pool_destroy(struct sl__pool *pool)
+{
+    free_list(pool->local);
+    pool_collect(pool);
+    free_list(pool->local);
+    pool->local = NULL;
+}

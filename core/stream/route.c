@@ -1,0 +1,302 @@
+/*
+ * Routes: which task of a reader gets a tuple.  Targets are in ascending order of task id.
+ *   shuffle, none, local or shuffle   a random permutation walked in a circle: exactly even
+ *   fields                            the owner of the key's group in the plan
+ *   partial key                       of two targets seeded by the key, the one used less by this task
+ *   global                            the lowest id        all, direct, custom   as named
+ * (Storm's groupings; JStorm's abs(hash) % n is replaced by key groups, which keep most keys in place
+ * when the parallelism changes.)
+ */
+
+#include "base/alloc.h"
+#include "stream/executor.h"
+#include "stream/stream_priv.h"
+
+static struct sl__route *
+route_of(struct sl_route *io)
+{
+    return (struct sl__route *)io;
+}
+
+struct sl_outbox *
+sl_route_next(struct sl_route *io)
+{
+    struct sl__route *self = route_of(io);
+    int32_t at = self->next;
+    self->next = at + 1 < io->target_count ? at + 1 : 0;
+    return io->targets[self->order[at]];
+}
+
+struct sl_outbox *
+sl_route_key(struct sl_route *io, uint64_t hash)
+{
+    struct sl__route *self = route_of(io);
+    if (io->grouping == SL_GROUP_FIELDS) {
+        return io->targets[self->groups[sl_key_group(hash, (uint32_t)self->group_count)]];
+    }
+    /* The key group uses the low bits; the two candidates come from a mix of the hash. */
+    uint64_t seed = sl_mix64(hash ^ UINT64_C(0x6a09e667f3bcc909));
+    uint64_t count = (uint64_t)io->target_count;
+    uint64_t first = seed % count;
+    uint64_t second = (seed >> 32) % count;
+    if (first == second) {
+        second = (second + 1) % count;
+    }
+    uint64_t chosen = self->sent[first] <= self->sent[second] ? first : second;
+    self->sent[chosen]++;
+    return io->targets[chosen];
+}
+
+/* Targets are sorted: binary search. */
+static struct sl_outbox *
+route_find(const struct sl_route *io, int32_t task)
+{
+    int32_t low = 0;
+    int32_t high = io->target_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (io->targets[middle]->dest < task) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < io->target_count && io->targets[low]->dest == task ? io->targets[low] : NULL;
+}
+
+static void
+emitter_add(struct sl_emitter *io, struct sl_outbox *outbox)
+{
+    struct sl__emitter *self = (struct sl__emitter *)io;
+    if (io->target_count == self->target_capacity) {
+        self->target_capacity = self->target_capacity * 2 + 8;
+        io->targets =
+            sl_realloc(io->targets, (size_t)self->target_capacity * sizeof(*io->targets));
+    }
+    io->targets[io->target_count++] = outbox;
+}
+
+void
+sl_emitter_clear(struct sl_emitter *io)
+{
+    io->target_count = 0;
+}
+
+void
+sl_emitter_add(struct sl_emitter *io, int32_t route_index)
+{
+    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
+    if (route->target_count == 0) {
+        return;
+    }
+    if (route->grouping == SL_GROUP_ALL) {
+        for (int32_t i = 0; i < route->target_count; i++) {
+            emitter_add(io, route->targets[i]);
+        }
+    } else if (route->grouping == SL_GROUP_GLOBAL) {
+        emitter_add(io, route->targets[0]);
+    } else {
+        emitter_add(io, sl_route_next(route));
+    }
+}
+
+void
+sl_emitter_add_key(struct sl_emitter *io, int32_t route_index, uint64_t hash)
+{
+    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
+    if (route->target_count > 0) {
+        emitter_add(io, sl_route_key(route, hash));
+    }
+}
+
+int
+sl_emitter_add_task(struct sl_emitter *io, int32_t route_index, int32_t task)
+{
+    struct sl_outbox *outbox =
+        route_find(&((struct sl__route *)io->routes)[route_index].io, task);
+    if (outbox == NULL) {
+        return SL_ENOTFOUND;
+    }
+    emitter_add(io, outbox);
+    return 0;
+}
+
+struct sl_route *
+sl_emitter_route(struct sl_emitter *io, int32_t route_index)
+{
+    return route_index >= 0 && route_index < io->route_count
+               ? &((struct sl__route *)io->routes)[route_index].io
+               : NULL;
+}
+
+static void
+route_destroy(struct sl__route *route)
+{
+    sl_free(route->io.targets);
+    sl_free(route->order);
+    sl_free(route->groups);
+    sl_free(route->sent);
+}
+
+void
+sl__emitter_free(struct sl__emitter *self)
+{
+    struct sl__route *routes = (struct sl__route *)self->io.routes;
+    for (int32_t i = 0; i < self->io.route_count; i++) {
+        route_destroy(&routes[i]);
+    }
+    sl_free(routes);
+    sl_free(self->io.targets);
+    sl_free(self);
+}
+
+/* One outbox per (stream, receiver), shared by all routes and kept when the routes change. */
+static struct sl__outbox *
+task_outbox(struct sl__task *task, int32_t stream, int32_t dest)
+{
+    for (size_t i = 0; i < task->outboxes.count; i++) {
+        struct sl__outbox *outbox = task->outboxes.items[i];
+        if (outbox->stream == stream && outbox->io.dest == dest) {
+            outbox->is_retired = false;
+            outbox->dest_executor = task->executor->worker->task_executor[dest];
+            return outbox;
+        }
+    }
+    struct sl__outbox *outbox = sl__outbox_new(task, stream, dest);
+    sl_vec_push(&task->outboxes, outbox);
+    return outbox;
+}
+
+static int32_t
+target_index(const struct sl__route *route, int32_t task)
+{
+    for (int32_t i = 0; i < route->io.target_count; i++) {
+        if (route->io.targets[i]->dest == task) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int
+route_groups(struct sl__route *route, const struct sl__component *component)
+{
+    if (component->groups == NULL) {
+        return sl_err_set(SL_EINVAL, "component %s is read by fields but has no key groups",
+                          component->name);
+    }
+    route->group_count = component->group_count;
+    route->groups = sl_alloc((size_t)component->group_count * sizeof(*route->groups));
+    int32_t last_task = -1;
+    int32_t last_index = -1;
+    for (int32_t i = 0; i < component->group_count; i++) {
+        /* Owners come in runs: look up only where they change. */
+        if (component->groups[i] != last_task) {
+            last_task = component->groups[i];
+            last_index = target_index(route, last_task);
+        }
+        if (last_index < 0) {
+            return sl_err_set(SL_EINVAL, "key group %d of component %s belongs to task %d, %s",
+                              i, component->name, last_task, "which does not read the stream");
+        }
+        route->groups[i] = last_index;
+    }
+    return 0;
+}
+
+static int
+route_build(struct sl__task *task, struct sl__route *route, const struct sl__reader *reader)
+{
+    struct sl_worker *worker = task->executor->worker;
+    const struct sl__component *component = &worker->components.items[reader->component];
+    const struct sl__component *own = &worker->components.items[task->io.component];
+    int32_t count = (int32_t)component->tasks.count;
+    route->io.grouping = reader->grouping;
+    route->io.component = reader->component;
+    route->io.target_count = count;
+    route->io.key_count = reader->key_count;
+    memcpy(route->io.keys, reader->keys, sizeof(reader->keys));
+    route->io.targets = sl_calloc((size_t)count + 1, sizeof(*route->io.targets));
+    route->order = sl_calloc((size_t)count + 1, sizeof(*route->order));
+    route->sent = sl_calloc((size_t)count + 1, sizeof(*route->sent));
+    for (int32_t i = 0; i < count; i++) {
+        struct sl__outbox *outbox = task_outbox(task, reader->stream, component->tasks.items[i]);
+        outbox->is_cyclic = own->scc >= 0 && own->scc == component->scc;
+        route->io.targets[i] = &outbox->io;
+        route->order[i] = i;
+    }
+    sl_random_shuffle(&task->executor->random, route->order, (size_t)count,
+                      sizeof(*route->order));
+    return reader->grouping == SL_GROUP_FIELDS && count > 0 ? route_groups(route, component) : 0;
+}
+
+static int
+emitter_build(struct sl__task *task, int32_t stream)
+{
+    struct sl_worker *worker = task->executor->worker;
+    struct sl__emitter *emitter = sl_calloc(1, sizeof(*emitter));
+    sl_vec_push(&task->emitters, emitter);
+    emitter->io.stream = stream;
+    emitter->io.field_count = worker->streams.items[stream].field_count;
+    emitter->io.is_direct = worker->streams.items[stream].is_direct;
+    struct sl__route *routes = sl_calloc(worker->readers.count + 1, sizeof(*routes));
+    emitter->io.routes = &routes->io;
+    for (size_t i = 0; i < worker->readers.count; i++) {
+        const struct sl__reader *reader = &worker->readers.items[i];
+        if (reader->stream == stream) {
+            int rc = route_build(task, &routes[emitter->io.route_count++], reader);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+    }
+    return 0;
+}
+
+/* How many senders' last batches end the input of this task. */
+static int32_t
+senders_expected(const struct sl__task *task)
+{
+    struct sl_worker *worker = task->executor->worker;
+    const struct sl__component *own = &worker->components.items[task->io.component];
+    int32_t count = 0;
+    for (size_t i = 0; i < worker->streams.count; i++) {
+        const struct sl__stream *stream = &worker->streams.items[i];
+        const struct sl__component *source = &worker->components.items[stream->component];
+        bool is_read = false;
+        for (size_t k = 0; k < worker->readers.count; k++) {
+            const struct sl__reader *reader = &worker->readers.items[k];
+            is_read |= reader->stream == (int32_t)i && reader->component == task->io.component;
+        }
+        if (is_read && !(own->scc >= 0 && own->scc == source->scc)) {
+            count += (int32_t)source->tasks.count;
+        }
+    }
+    return count;
+}
+
+/* Builds the emitters of a task from the plan; keeps the outboxes of targets that stay. */
+int
+sl__task_route(struct sl__task *task)
+{
+    struct sl_worker *worker = task->executor->worker;
+    for (size_t i = 0; i < task->emitters.count; i++) {
+        sl__emitter_free(task->emitters.items[i]);
+    }
+    sl_vec_clear(&task->emitters);
+    for (size_t i = 0; i < task->outboxes.count; i++) {
+        task->outboxes.items[i]->is_retired = true;
+    }
+    int rc = 0;
+    pthread_mutex_lock(&worker->plan_lock);
+    for (size_t i = 0; i < worker->streams.count && rc == 0; i++) {
+        if (worker->streams.items[i].component == task->io.component) {
+            rc = emitter_build(task, (int32_t)i);
+        }
+    }
+    task->last_expected = senders_expected(task);
+    task->rank = worker->components.items[task->io.component].rank;
+    task->scc = worker->components.items[task->io.component].scc;
+    pthread_mutex_unlock(&worker->plan_lock);
+    return rc;
+}

@@ -1,0 +1,463 @@
+#pragma once
+/*
+ * Private layouts of room stream.  Who touches what:
+ *
+ *   executor, its tasks, emitters, outboxes, roots   only the executor's own thread
+ *   batch                                            the thread that holds it; moves through a ring
+ *   outbox.in_flight, pool free lists, bell          any thread, by atomics
+ *   worker plan (components, streams, readers)       changed by the owner under plan_lock, read under it
+ */
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/histogram.h"
+#include "base/random.h"
+#include "base/vec.h"
+#include "stream/ring.h"
+#include "stream/types.h"
+
+enum {
+    /* Turns aim at this long, so that ticks, acks and siblings are served in between. */
+    SL__TURN_NS = 1000000,
+    /* A tuple waits at most this long in an outbox while its executor is busy. */
+    SL__FLUSH_NS = 1000000,
+    /* A wait spins this long before it parks; about what a wake-up costs. */
+    SL__SPIN_NS = 20000,
+    /* Backing off of spouts that emitted nothing: from 16 us, doubling, to 4 ms. */
+    SL__BACKOFF_MIN_NS = 16000,
+    SL__BACKOFF_MAX_NS = 4096000,
+    /* Time-out rounds are a quarter of the time-out T; five of them end between T and 1.25 T. */
+    SL__ROUNDS = 4,
+    /* An edge inside a cycle may hold this many times its normal credit before it drops. */
+    SL__CYCLE_OVERFLOW = 8,
+    /* Acks that wait for room in a ring before the executor stops taking tuples. */
+    SL__ACK_BACKLOG = 65536,
+    /* Slots of a data ring and of all ack rings into one executor together. */
+    SL__DATA_RING = 1024,
+    SL__ACK_RING = 65536,
+    SL__EVENT_MAX = 4096,
+};
+
+struct sl_executor;
+struct sl__task;
+
+/* What travels between executors beside data. */
+enum sl__ack_op {
+    /* To the owner of the root, or to its acker: XOR into the root. */
+    SL__ACK = 0,
+    SL__FAIL = 1,
+    SL__RESET = 2,
+    /* To an acker: the root exists, with the XOR of its first edges. */
+    SL__INIT = 3,
+    /* From an acker to the spout's executor: the tree is complete or has failed. */
+    SL__DONE = 4,
+    SL__DONE_FAILED = 5,
+};
+
+struct sl__ack {
+    uint64_t root;
+    uint64_t value;
+    /* The acker's index among the ackers; -1: to the spout's executor. */
+    int32_t acker;
+    /* enum sl__ack_op. */
+    int32_t op;
+};
+
+/* Blocks of one size, owned by one executor and given back by any thread. */
+struct sl__pool {
+    size_t block_bytes;
+    /* Blocks that exist, and how many may. */
+    int32_t made;
+    int32_t limit;
+    struct sl__batch *local;
+    /* Given back by other threads: a stack that the owner takes whole. */
+    struct sl__batch *returned;
+};
+
+struct sl__batch {
+    struct sl_batch io;
+    uint8_t *limit;
+    struct sl__outbox *outbox;
+    /* NULL: a buffer of its own for one large record. */
+    struct sl__pool *pool;
+    struct sl__batch *next;
+    /* After these records the sending task has finished. */
+    int32_t is_last;
+    _Alignas(16) uint8_t data[];
+};
+
+struct sl__outbox {
+    struct sl_outbox io;
+    struct sl__batch *batch;
+    struct sl__task *source;
+    struct sl_executor *executor;
+    int32_t stream;
+    /* Executor of the receiver. */
+    int32_t dest_executor;
+    /* Batches handed over and not yet executed. */
+    int32_t in_flight;
+    int32_t credit;
+    /* The edge is part of a cycle of bolts. */
+    bool is_cyclic;
+    bool is_last_due;
+    bool is_last_sent;
+    /* Its receiver is no longer a target; freed when nothing is in flight. */
+    bool is_retired;
+    /* When the flusher first saw records here; 0 = none. */
+    uint64_t since_ns;
+};
+
+struct sl__route {
+    struct sl_route io;
+    /* Shuffle: a permutation of the targets and the place in it. */
+    int32_t *order;
+    int32_t next;
+    /* Fields: target index of each key group. */
+    int32_t *groups;
+    int32_t group_count;
+    /* Partial key: records sent to each target. */
+    uint64_t *sent;
+};
+
+struct sl__emitter {
+    struct sl_emitter io;
+    int32_t target_capacity;
+};
+
+/* One tuple tree of a spout task. */
+struct sl__root {
+    uint64_t value;
+    uint64_t start_ns;
+    uint32_t generation;
+    uint32_t round;
+    uint8_t is_open;
+    /* The emit has written all its copies. */
+    uint8_t is_complete;
+    uint8_t has_failed;
+    uint8_t is_done;
+};
+
+/* A tuple of a bolt with manual acks, from its execution to its ack. */
+struct sl__held {
+    /* First root, incoming edge XOR edges of what was anchored on it. */
+    struct sl_pair pair;
+    /* Further roots. */
+    struct sl_pair *more;
+    int32_t more_count;
+    uint32_t generation;
+    uint32_t round;
+    uint8_t is_used;
+};
+
+/* Where an edge of the tuple being emitted is noted. */
+struct sl__anchor {
+    uint64_t root;
+    uint64_t *value;
+};
+
+struct sl__queue {
+    struct sl__batch *first;
+    struct sl__batch *last;
+};
+
+struct sl__task {
+    struct sl_task io;
+    struct sl_executor *executor;
+    /* Record without anchors that io.record points to outside of executions. */
+    struct sl_record *idle_record;
+    int32_t rank;
+    int32_t scc;
+    bool is_busy;
+    bool is_open;
+    bool is_ready_queued;
+    bool is_done;
+    bool is_finishing;
+    bool is_finished;
+    bool is_draining;
+    bool is_touched;
+    struct sl__task *ready_next;
+    /* Input: batches from inside a cycle go first. */
+    struct sl__queue inner;
+    struct sl__queue input;
+    int32_t last_seen;
+    int32_t last_expected;
+    /* Nanoseconds a tuple or a call takes, smoothed; 0 = not known. */
+    double cost_ns;
+    /* Spouts: when to poll again, and the pause before that. */
+    uint64_t poll_at_ns;
+    uint64_t backoff_ns;
+    /* Ticks: nominal time of the next one; 0 = none. */
+    uint64_t tick_ns;
+    uint64_t tick_next_ns;
+    /* Emitters by the streams of the component. */
+    SL_VEC(struct sl__emitter *) emitters;
+    SL_VEC(struct sl__outbox *) outboxes;
+    /* Spouts: roots. */
+    int32_t spout_index;
+    struct sl__root *roots;
+    int32_t *free_roots;
+    int32_t root_count;
+    int32_t root_capacity;
+    int32_t roots_in_use;
+    /* Bolts with manual acks. */
+    SL_VEC(struct sl__held) held;
+    SL_VEC(int32_t) held_free;
+    int32_t held_current;
+    /* Anchors of the tuple being emitted (general path) and further accumulators of the record. */
+    SL_VEC(struct sl__anchor) anchors;
+    SL_VEC(uint64_t) more_pending;
+    /* The record built by the general path. */
+    uint8_t *scratch;
+    size_t scratch_bytes;
+    /* Quiescence of cycles: nothing queued, buffered or under way; changes of that. */
+    int32_t is_quiet;
+    uint32_t activity;
+    /* Spouts: nanoseconds from emit to complete. */
+    struct sl_histogram *latency;
+};
+
+/* Entry of an acker task. */
+struct sl__acker_entry {
+    uint64_t root;
+    uint64_t value;
+    uint32_t round;
+    uint8_t is_init;
+    uint8_t has_failed;
+};
+
+struct sl__acker {
+    struct sl__task *task;
+    struct sl__acker_entry *entries;
+    uint32_t mask;
+    uint32_t count;
+};
+
+struct sl__command {
+    int32_t command;
+    int32_t argument;
+    struct sl__command *next;
+};
+
+/* Acks on their way to another executor. */
+struct sl__ack_box {
+    struct sl_ring *ring;
+    SL_VEC(struct sl__ack) items;
+};
+
+/* A driver that is running. */
+struct sl__frame {
+    struct sl__task *task;
+    uint64_t start_ns;
+    int32_t kind;
+};
+
+struct sl_executor {
+    struct sl_worker *worker;
+    int32_t index;
+    struct sl_random random;
+    uint64_t now_ns;
+    uint32_t round;
+    uint64_t round_at_ns;
+    uint64_t timer_at_ns;
+    uint64_t flushed_at_ns;
+    SL_VEC(struct sl__task *) tasks;
+    SL_VEC(struct sl__task *) spouts;
+    SL_VEC(struct sl__acker *) ackers;
+    int32_t next_spout;
+    bool is_spout_next;
+    /* Bolts with input, in order of arrival. */
+    struct sl__task *ready_first;
+    struct sl__task *ready_last;
+    /* Batches for tasks that are not attached yet. */
+    struct sl__queue early;
+    /* Tasks that may have records in an outbox. */
+    SL_VEC(struct sl__task *) touched;
+    struct sl__pool pool;
+    struct sl__ack_box *ack_out;
+    /* Tasks whose drivers are running, outermost first. */
+    SL_VEC(struct sl__frame) stack;
+    bool is_active;
+    bool is_finished_reported;
+    pthread_t thread;
+    bool has_thread;
+    uint64_t idle_since_ns;
+    /* Park: 1 while asleep; the futex word. */
+    _Alignas(64) uint32_t bell;
+    uint32_t is_asleep;
+    uint32_t bell_seen;
+    pthread_mutex_t command_lock;
+    struct sl__command *commands;
+    uint32_t has_commands;
+    /* For the watchdog: id of the task in user code (-1 = none) and since when. */
+    int32_t current_task;
+    uint64_t current_since_ns;
+};
+
+struct sl__component {
+    char *name;
+    int32_t rank;
+    int32_t scc;
+    int32_t kind;
+    /* Key group -> task id; NULL when it is not keyed. */
+    int32_t *groups;
+    int32_t group_count;
+    SL_VEC(int32_t) tasks;
+};
+
+struct sl__stream {
+    int32_t component;
+    char *name;
+    int32_t field_count;
+    bool is_direct;
+};
+
+struct sl__reader {
+    int32_t stream;
+    int32_t component;
+    int32_t grouping;
+    int32_t key_count;
+    int32_t keys[8];
+};
+
+struct sl__event {
+    int32_t kind;
+    int32_t task;
+    int32_t executor;
+    char *text;
+    size_t len;
+    struct sl__event *next;
+};
+
+struct sl__spout_home {
+    int32_t task;
+    int32_t executor;
+};
+
+struct sl_worker {
+    const struct sl_clock *clock;
+    struct sl_manual_clock *manual;
+    uint64_t seed;
+    int32_t executor_count;
+    struct sl_executor **executors;
+    /* data[i * executor_count + j]: from i to j; likewise acks. */
+    struct sl_ring **data;
+    struct sl_ring **acks;
+    size_t batch_bytes;
+    int32_t credit;
+    bool is_acking;
+    uint64_t timeout_ns;
+    int32_t max_pending;
+    pthread_mutex_t plan_lock;
+    SL_VEC(struct sl__component) components;
+    SL_VEC(struct sl__stream) streams;
+    SL_VEC(struct sl__reader) readers;
+    /* By task id. */
+    int32_t task_capacity;
+    struct sl__task **tasks;
+    int32_t *task_executor;
+    int32_t *task_component;
+    int32_t *task_index;
+    /* Spout tasks and acker tasks in order of their creation. */
+    int32_t spout_count;
+    struct sl__spout_home *spouts;
+    int32_t acker_count;
+    struct sl__acker **ackers;
+    int32_t *acker_task;
+    int32_t *acker_executor;
+    /* Events for the owner. */
+    pthread_mutex_t event_lock;
+    struct sl__event *events;
+    struct sl__event *events_last;
+    int32_t event_count;
+    uint64_t events_dropped;
+    /* The text of the event that the owner took last. */
+    char *taken_text;
+    int signal_number;
+    uint32_t signal_count;
+    uint32_t signals_taken;
+    sem_t wake;
+    /* What each executor's Lua state is told at its start. */
+    char *boot;
+    size_t boot_bytes;
+    int32_t dropped_in_cycles;
+};
+
+/* pool.c */
+struct sl__batch *sl__batch_take(struct sl_executor *executor, int32_t need);
+void sl__batch_give(struct sl_executor *executor, struct sl__batch *batch);
+void sl__pool_destroy(struct sl__pool *pool);
+
+/* outbox.c */
+bool sl__outbox_can_hand_over(const struct sl__outbox *outbox);
+/* Hands the records (or only the mark that the sender finished) over; false when it can not now. */
+bool sl__outbox_hand_over(struct sl__outbox *outbox);
+void sl__outbox_released(struct sl_executor *executor, struct sl__outbox *outbox);
+struct sl__outbox *sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest);
+void sl__outbox_free(struct sl__outbox *outbox);
+
+/* route.c */
+int sl__task_route(struct sl__task *task);
+void sl__emitter_free(struct sl__emitter *emitter);
+
+/* root.c */
+void sl__roots_create(struct sl__task *task);
+void sl__roots_destroy(struct sl__task *task);
+void sl__root_apply(struct sl__task *task, const struct sl__ack *ack);
+void sl__roots_expire(struct sl__task *task);
+
+/* acker.c */
+struct sl__acker *sl__acker_new(struct sl__task *task);
+void sl__acker_free(struct sl__acker *acker);
+void sl__acker_apply(struct sl__acker *acker, const struct sl__ack *ack);
+void sl__acker_expire(struct sl__acker *acker);
+
+/* anchor.c */
+void sl__held_destroy(struct sl__task *task);
+void sl__held_expire(struct sl__task *task);
+
+/* ack.c */
+/* Sends an ack to the acker or owner of its root, at once when that is on this executor. */
+void sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, uint64_t value);
+/* Tells the executor of the root's spout what its acker found. */
+void sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op op);
+/* Pushes what waits; true when nothing is left. */
+bool sl__acks_flush(struct sl_executor *executor);
+bool sl__acks_intake(struct sl_executor *executor);
+void sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch);
+
+/* task.c */
+struct sl__task *sl__task_new(struct sl_executor *executor, int32_t id, int32_t component,
+                              int32_t index, int32_t kind);
+void sl__task_free(struct sl__task *task);
+void sl__task_enqueue(struct sl__task *task, struct sl__batch *batch);
+/* True when a receiver has so much queued that the task should not run. */
+bool sl__task_is_gated(const struct sl__task *task);
+
+/* park.c */
+void sl__executor_ring_bell(struct sl_executor *executor);
+void sl__park(struct sl_executor *executor, uint64_t deadline_ns);
+
+static inline uint64_t
+sl__edge_new(struct sl_executor *executor)
+{
+    uint64_t edge;
+    do {
+        edge = sl_mix64(executor->random.state += UINT64_C(0x9e3779b97f4a7c15));
+    } while (edge == 0);
+    return edge;
+}
+
+static inline struct sl__task *
+sl__task_of(struct sl_task *io)
+{
+    return (struct sl__task *)io;
+}
+
+static inline struct sl__outbox *
+sl__outbox_of(struct sl_outbox *io)
+{
+    return (struct sl__outbox *)io;
+}

@@ -1,0 +1,626 @@
+/* The worker: plan, threads, events. */
+
+#include "stream/worker.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "stream/executor.h"
+#include "stream/stream_priv.h"
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static struct sl_executor *
+executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_options *options)
+{
+    struct sl_executor *self = NULL;
+    if (posix_memalign((void **)&self, 64, sizeof(*self)) != 0) {
+        sl_unreachable();
+    }
+    memset(self, 0, sizeof(*self));
+    self->worker = worker;
+    self->index = index;
+    sl_random_seed(&self->random, sl_mix64(worker->seed + (uint64_t)index));
+    self->now_ns = sl_clock_mono_ns(worker->clock);
+    self->round_at_ns = self->now_ns + worker->timeout_ns / SL__ROUNDS;
+    self->timer_at_ns = self->round_at_ns;
+    self->pool.block_bytes = (size_t)options->batch_bytes;
+    double blocks = options->pool_bytes / options->batch_bytes;
+    self->pool.limit = blocks < 16 ? 16 : (int32_t)blocks;
+    self->current_task = -1;
+    self->ack_out = sl_calloc((size_t)worker->executor_count, sizeof(*self->ack_out));
+    pthread_mutex_init(&self->command_lock, NULL);
+    return self;
+}
+
+static void
+make_rings(struct sl_worker *self)
+{
+    int32_t count = self->executor_count;
+    uint32_t acks = (uint32_t)(SL__ACK_RING / count);
+    self->data = sl_calloc((size_t)count * (size_t)count, sizeof(*self->data));
+    self->acks = sl_calloc((size_t)count * (size_t)count, sizeof(*self->acks));
+    for (int32_t from = 0; from < count; from++) {
+        for (int32_t to = 0; to < count; to++) {
+            if (from != to) {
+                self->data[from * count + to] =
+                    sl_ring_new(SL__DATA_RING, sizeof(struct sl__batch *));
+                self->acks[from * count + to] =
+                    sl_ring_new(acks < 256 ? 256 : acks, sizeof(struct sl__ack));
+                self->executors[from]->ack_out[to].ring = self->acks[from * count + to];
+            }
+        }
+    }
+}
+
+static bool
+options_fit(const struct sl_worker_options *options)
+{
+    return options->executors >= 1 && options->executors <= 1024 &&
+           options->message_timeout_ms >= 1 && options->max_spout_pending >= 1 &&
+           options->task_capacity >= 1 && options->spout_capacity >= 0 &&
+           options->spout_capacity <= 65536 && options->acker_capacity >= 0 &&
+           options->batch_bytes >= 1024 && options->credit >= 1;
+}
+
+struct sl_worker *
+sl_worker_new(const struct sl_worker_options *options)
+{
+    if (!options_fit(options)) {
+        sl_err_set(SL_EINVAL, "options of the worker are out of range");
+        return NULL;
+    }
+    struct sl_worker *self = sl_calloc(1, sizeof(*self));
+    self->clock = sl_clock_system();
+    if (options->is_manual_clock) {
+        self->manual = sl_calloc(1, sizeof(*self->manual));
+        sl_manual_clock_create(self->manual, (int64_t)options->manual_start_ms);
+        self->clock = &self->manual->clock;
+    }
+    self->seed = options->seed != 0 ? options->seed : sl_random_entropy();
+    self->executor_count = options->executors;
+    self->batch_bytes = (size_t)options->batch_bytes;
+    self->credit = options->credit;
+    self->is_acking = options->is_acking != 0;
+    self->timeout_ns = (uint64_t)(options->message_timeout_ms * 1e6);
+    self->max_pending = options->max_spout_pending;
+    size_t tasks = (size_t)options->task_capacity;
+    self->task_capacity = options->task_capacity;
+    self->tasks = sl_calloc(tasks, sizeof(*self->tasks));
+    self->task_executor = sl_calloc(tasks, sizeof(*self->task_executor));
+    self->task_component = sl_calloc(tasks, sizeof(*self->task_component));
+    self->task_index = sl_calloc(tasks, sizeof(*self->task_index));
+    for (size_t i = 0; i < tasks; i++) {
+        self->task_executor[i] = -1;
+    }
+    self->spouts = sl_calloc((size_t)options->spout_capacity + 1, sizeof(*self->spouts));
+    size_t ackers = (size_t)options->acker_capacity + 1;
+    self->ackers = sl_calloc(ackers, sizeof(*self->ackers));
+    self->acker_task = sl_calloc(ackers, sizeof(*self->acker_task));
+    self->acker_executor = sl_calloc(ackers, sizeof(*self->acker_executor));
+    pthread_mutex_init(&self->plan_lock, NULL);
+    pthread_mutex_init(&self->event_lock, NULL);
+    sem_init(&self->wake, 0, 0);
+    self->executors = sl_calloc((size_t)options->executors, sizeof(*self->executors));
+    for (int32_t i = 0; i < options->executors; i++) {
+        self->executors[i] = executor_new(self, i, options);
+    }
+    make_rings(self);
+    return self;
+}
+
+/* Batches still in a ring: give them to their pools. */
+static void
+drain_ring(struct sl_ring *ring)
+{
+    struct sl__batch *batch;
+    while (ring != NULL && sl_ring_pop(ring, &batch)) {
+        sl__batch_give(NULL, batch);
+    }
+    sl_ring_free(ring);
+}
+
+static void
+executor_empty(struct sl_executor *self)
+{
+    for (size_t i = 0; i < self->tasks.count; i++) {
+        sl__task_free(self->tasks.items[i]);
+    }
+    for (size_t i = 0; i < self->ackers.count; i++) {
+        sl__acker_free(self->ackers.items[i]);
+    }
+    while (self->early.first != NULL) {
+        struct sl__batch *batch = self->early.first;
+        self->early.first = batch->next;
+        sl__batch_give(NULL, batch);
+    }
+}
+
+static void
+executor_free(struct sl_executor *self)
+{
+    sl__pool_destroy(&self->pool);
+    while (self->commands != NULL) {
+        struct sl__command *next = self->commands->next;
+        sl_free(self->commands);
+        self->commands = next;
+    }
+    for (int32_t i = 0; i < self->worker->executor_count; i++) {
+        sl_vec_destroy(&self->ack_out[i].items);
+    }
+    sl_free(self->ack_out);
+    sl_vec_destroy(&self->tasks);
+    sl_vec_destroy(&self->spouts);
+    sl_vec_destroy(&self->ackers);
+    sl_vec_destroy(&self->touched);
+    sl_vec_destroy(&self->stack);
+    pthread_mutex_destroy(&self->command_lock);
+    free(self);
+}
+
+void
+sl_worker_free(struct sl_worker *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    int32_t rings = self->executor_count * self->executor_count;
+    for (int32_t i = 0; i < self->executor_count; i++) {
+        executor_empty(self->executors[i]);
+    }
+    for (int32_t i = 0; i < rings; i++) {
+        drain_ring(self->data[i]);
+        sl_ring_free(self->acks[i]);
+    }
+    for (int32_t i = 0; i < self->executor_count; i++) {
+        executor_free(self->executors[i]);
+    }
+    for (size_t i = 0; i < self->components.count; i++) {
+        sl_free(self->components.items[i].name);
+        sl_free(self->components.items[i].groups);
+        sl_vec_destroy(&self->components.items[i].tasks);
+    }
+    for (size_t i = 0; i < self->streams.count; i++) {
+        sl_free(self->streams.items[i].name);
+    }
+    while (self->events != NULL) {
+        struct sl__event *next = self->events->next;
+        sl_free(self->events->text);
+        sl_free(self->events);
+        self->events = next;
+    }
+    sl_free(self->taken_text);
+    sl_vec_destroy(&self->components);
+    sl_vec_destroy(&self->streams);
+    sl_vec_destroy(&self->readers);
+    sl_free(self->data);
+    sl_free(self->acks);
+    sl_free(self->tasks);
+    sl_free(self->task_executor);
+    sl_free(self->task_component);
+    sl_free(self->task_index);
+    sl_free(self->spouts);
+    sl_free(self->ackers);
+    sl_free(self->acker_task);
+    sl_free(self->acker_executor);
+    sl_free(self->executors);
+    sl_free(self->manual);
+    sl_free(self->boot);
+    pthread_mutex_destroy(&self->plan_lock);
+    pthread_mutex_destroy(&self->event_lock);
+    sem_destroy(&self->wake);
+    sl_free(self);
+}
+
+/* ---- plan ----------------------------------------------------------------------------------- */
+
+int
+sl_worker_component(struct sl_worker *self, const char *name, int32_t kind, int32_t rank,
+                    int32_t scc)
+{
+    struct sl__component component = {
+        .name = sl_strdup(name), .kind = kind, .rank = rank, .scc = scc};
+    pthread_mutex_lock(&self->plan_lock);
+    sl_vec_push(&self->components, component);
+    int index = (int)self->components.count - 1;
+    pthread_mutex_unlock(&self->plan_lock);
+    return index;
+}
+
+static bool
+has_component(const struct sl_worker *self, int32_t component)
+{
+    return component >= 0 && (size_t)component < self->components.count;
+}
+
+int
+sl_worker_stream(struct sl_worker *self, int32_t component, const char *name,
+                 int32_t field_count, int32_t is_direct)
+{
+    if (!has_component(self, component) || field_count < 0) {
+        return sl_err_set(SL_EINVAL, "stream %s: no component %d", name, component);
+    }
+    struct sl__stream stream = {.component = component,
+                                .name = sl_strdup(name),
+                                .field_count = field_count,
+                                .is_direct = is_direct != 0};
+    pthread_mutex_lock(&self->plan_lock);
+    sl_vec_push(&self->streams, stream);
+    int index = (int)self->streams.count - 1;
+    pthread_mutex_unlock(&self->plan_lock);
+    return index;
+}
+
+int
+sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int32_t grouping,
+                 const int32_t *keys, int32_t key_count)
+{
+    struct sl__reader reader = {
+        .stream = stream, .component = component, .grouping = grouping, .key_count = key_count};
+    if (stream < 0 || (size_t)stream >= self->streams.count ||
+        !has_component(self, component) || key_count < 0 ||
+        key_count > (int32_t)(sizeof(reader.keys) / sizeof(reader.keys[0]))) {
+        return sl_err_set(SL_EINVAL, "reader of stream %d in component %d with %d keys", stream,
+                          component, key_count);
+    }
+    for (int32_t i = 0; i < key_count; i++) {
+        reader.keys[i] = keys[i];
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    sl_vec_push(&self->readers, reader);
+    int index = (int)self->readers.count - 1;
+    pthread_mutex_unlock(&self->plan_lock);
+    return index;
+}
+
+int
+sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owners, int32_t count)
+{
+    if (!has_component(self, component) || count < 1) {
+        return sl_err_set(SL_EINVAL, "%d key groups for component %d", count, component);
+    }
+    struct sl__component *at = &self->components.items[component];
+    pthread_mutex_lock(&self->plan_lock);
+    at->groups = sl_realloc(at->groups, (size_t)count * sizeof(*at->groups));
+    memcpy(at->groups, owners, (size_t)count * sizeof(*at->groups));
+    at->group_count = count;
+    pthread_mutex_unlock(&self->plan_lock);
+    return 0;
+}
+
+static void
+component_insert(struct sl__component *component, int32_t id)
+{
+    size_t at = 0;
+    while (at < component->tasks.count && component->tasks.items[at] < id) {
+        at++;
+    }
+    sl_vec_insert(&component->tasks, at, id);
+}
+
+int
+sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
+               int32_t executor)
+{
+    if (!has_component(self, component) || id < 0 || id >= self->task_capacity ||
+        executor < 0 || executor >= self->executor_count || self->task_executor[id] >= 0) {
+        return sl_err_set(SL_EINVAL, "task %d of component %d on executor %d", id, component,
+                          executor);
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    self->task_executor[id] = executor;
+    self->task_component[id] = component;
+    self->task_index[id] = index;
+    component_insert(&self->components.items[component], id);
+    int32_t kind = self->components.items[component].kind;
+    if (kind == SL_TASK_SPOUT) {
+        self->spouts[self->spout_count] = (struct sl__spout_home){id, executor};
+        self->spout_count++;
+    } else if (kind == SL_TASK_ACKER) {
+        self->acker_task[self->acker_count] = id;
+        self->acker_executor[self->acker_count] = executor;
+        self->acker_count++;
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    return id;
+}
+
+int
+sl_worker_remove_task(struct sl_worker *self, int32_t id)
+{
+    if (id < 0 || id >= self->task_capacity || self->task_executor[id] < 0) {
+        return sl_err_set(SL_ENOTFOUND, "no task %d", id);
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    struct sl__component *component = &self->components.items[self->task_component[id]];
+    for (size_t i = 0; i < component->tasks.count; i++) {
+        if (component->tasks.items[i] == id) {
+            sl_vec_remove(&component->tasks, i);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    return 0;
+}
+
+struct sl_executor *
+sl_worker_executor(struct sl_worker *self, int32_t index)
+{
+    return index >= 0 && index < self->executor_count ? self->executors[index] : NULL;
+}
+
+int32_t
+sl_worker_executor_count(const struct sl_worker *self)
+{
+    return self->executor_count;
+}
+
+void
+sl_worker_set_boot(struct sl_worker *self, const char *text, size_t len)
+{
+    sl_free(self->boot);
+    self->boot = sl_strndup(text, len);
+    memcpy(self->boot, text, len);
+    self->boot_bytes = len;
+}
+
+const char *
+sl_worker_boot(const struct sl_worker *self, size_t *len)
+{
+    *len = self->boot_bytes;
+    return self->boot;
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+struct thread_start {
+    struct sl_worker *worker;
+    struct sl_executor *executor;
+    sl_executor_main_fn main;
+};
+
+static void *
+thread_main(void *argument)
+{
+    struct thread_start start = *(struct thread_start *)argument;
+    sl_free(argument);
+    start.main(start.worker, start.executor);
+    sl_worker_post(start.worker, SL_EVENT_STOPPED, -1, start.executor->index, NULL, 0);
+    return NULL;
+}
+
+int
+sl_worker_start(struct sl_worker *self, sl_executor_main_fn main)
+{
+    for (int32_t i = 0; i < self->executor_count; i++) {
+        struct thread_start *start = sl_alloc(sizeof(*start));
+        *start = (struct thread_start){self, self->executors[i], main};
+        int rc = pthread_create(&self->executors[i]->thread, NULL, thread_main, start);
+        if (rc != 0) {
+            sl_free(start);
+            errno = rc;
+            return sl_err_set(SL_ESYS, "start the thread of executor %d", i);
+        }
+        self->executors[i]->has_thread = true;
+    }
+    return 0;
+}
+
+void
+sl_worker_join(struct sl_worker *self)
+{
+    for (int32_t i = 0; i < self->executor_count; i++) {
+        if (self->executors[i]->has_thread) {
+            pthread_join(self->executors[i]->thread, NULL);
+            self->executors[i]->has_thread = false;
+        }
+    }
+}
+
+int
+sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument)
+{
+    struct sl_executor *at = sl_worker_executor(self, executor);
+    if (at == NULL) {
+        return sl_err_set(SL_EINVAL, "no executor %d", executor);
+    }
+    struct sl__command *entry = sl_alloc(sizeof(*entry));
+    *entry = (struct sl__command){command, argument, NULL};
+    pthread_mutex_lock(&at->command_lock);
+    struct sl__command **link = &at->commands;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = entry;
+    __atomic_store_n(&at->has_commands, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&at->command_lock);
+    sl__executor_ring_bell(at);
+    return 0;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+void
+sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t executor,
+               const char *text, size_t len)
+{
+    pthread_mutex_lock(&self->event_lock);
+    if (kind == SL_EVENT_ERROR && self->event_count >= SL__EVENT_MAX) {
+        self->events_dropped++;
+        pthread_mutex_unlock(&self->event_lock);
+        return;
+    }
+    struct sl__event *event = sl_alloc(sizeof(*event));
+    *event = (struct sl__event){kind, task, executor, NULL, len, NULL};
+    event->text = sl_alloc(len + 1);
+    if (len > 0) {
+        memcpy(event->text, text, len);
+    }
+    event->text[len] = '\0';
+    if (self->events_last != NULL) {
+        self->events_last->next = event;
+    } else {
+        self->events = event;
+    }
+    self->events_last = event;
+    self->event_count++;
+    pthread_mutex_unlock(&self->event_lock);
+    sem_post(&self->wake);
+}
+
+void
+sl_worker_signal(struct sl_worker *self, int signal_number)
+{
+    __atomic_store_n(&self->signal_number, signal_number, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&self->signal_count, 1, __ATOMIC_SEQ_CST);
+    sem_post(&self->wake);
+}
+
+static bool
+take_signal(struct sl_worker *self, struct sl_event *out)
+{
+    if (__atomic_load_n(&self->signal_count, __ATOMIC_SEQ_CST) == self->signals_taken) {
+        return false;
+    }
+    self->signals_taken++;
+    *out = (struct sl_event){.kind = SL_EVENT_SIGNAL,
+                             .task = __atomic_load_n(&self->signal_number, __ATOMIC_SEQ_CST),
+                             .executor = -1,
+                             .text = ""};
+    return true;
+}
+
+static bool
+take_event(struct sl_worker *self, struct sl_event *out)
+{
+    if (take_signal(self, out)) {
+        return true;
+    }
+    pthread_mutex_lock(&self->event_lock);
+    struct sl__event *event = self->events;
+    if (event != NULL) {
+        self->events = event->next;
+        self->event_count--;
+        if (self->events == NULL) {
+            self->events_last = NULL;
+        }
+    }
+    pthread_mutex_unlock(&self->event_lock);
+    if (event == NULL) {
+        return false;
+    }
+    sl_free(self->taken_text);
+    self->taken_text = event->text;
+    *out = (struct sl_event){event->kind, event->task, event->executor, (int32_t)event->len,
+                             event->text};
+    sl_free(event);
+    return true;
+}
+
+int
+sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *out)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    double nanoseconds = (double)until.tv_nsec + (timeout_ms > 0 ? timeout_ms : 0) * 1e6;
+    until.tv_sec += (time_t)(nanoseconds / 1e9);
+    until.tv_nsec = (long)(nanoseconds - (double)(int64_t)(nanoseconds / 1e9) * 1e9);
+    out->kind = 0;
+    for (;;) {
+        if (take_event(self, out)) {
+            return 1;
+        }
+        int rc = timeout_ms < 0 ? sem_wait(&self->wake)
+                                : sem_clockwait(&self->wake, CLOCK_MONOTONIC, &until);
+        if (rc != 0 && errno == ETIMEDOUT) {
+            return take_event(self, out);
+        }
+    }
+}
+
+/* ---- looking in ----------------------------------------------------------------------------- */
+
+/* Counters are written by one thread; a reader may see them a little late but never torn. */
+static double
+counter_read(const double *counter)
+{
+    double value;
+    __atomic_load(counter, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+int
+sl_worker_stats(struct sl_worker *self, int32_t id, struct sl_task_stats *out)
+{
+    struct sl__task *task = id >= 0 && id < self->task_capacity
+                                ? __atomic_load_n(&self->tasks[id], __ATOMIC_ACQUIRE)
+                                : NULL;
+    if (task == NULL) {
+        return SL_ENOTFOUND;
+    }
+    *out = (struct sl_task_stats){.task = id,
+                                  .component = task->io.component,
+                                  .index = task->io.index,
+                                  .executor = task->executor->index,
+                                  .emitted = counter_read(&task->io.emitted),
+                                  .executed = counter_read(&task->io.executed),
+                                  .acked = counter_read(&task->io.acked),
+                                  .failed = counter_read(&task->io.failed),
+                                  .errors = counter_read(&task->io.errors)};
+    out->pending = __atomic_load_n(&task->roots_in_use, __ATOMIC_RELAXED);
+    return 0;
+}
+
+void
+sl_worker_busy(struct sl_worker *self, int32_t index, struct sl_busy *out)
+{
+    *out = (struct sl_busy){.task = -1, .executor = index};
+    struct sl_executor *executor = sl_worker_executor(self, index);
+    if (executor == NULL) {
+        return;
+    }
+    out->task = __atomic_load_n(&executor->current_task, __ATOMIC_RELAXED);
+    uint64_t since = __atomic_load_n(&executor->current_since_ns, __ATOMIC_RELAXED);
+    uint64_t now = sl_clock_mono_ns(self->clock);
+    out->for_ms = out->task >= 0 && now > since ? (double)(now - since) / 1e6 : 0;
+}
+
+double
+sl_worker_latency_ms(struct sl_worker *self, double quantile)
+{
+    struct sl_histogram *all = sl_histogram_new();
+    for (int32_t e = 0; e < self->executor_count; e++) {
+        for (size_t i = 0; i < self->executors[e]->spouts.count; i++) {
+            sl_histogram_merge(all, self->executors[e]->spouts.items[i]->latency);
+        }
+    }
+    double value = -1;
+    if (all->count > 0) {
+        value = (double)sl_histogram_quantile(all, quantile) / 1e6;
+    }
+    sl_histogram_free(all);
+    return value;
+}
+
+int32_t
+sl_worker_dropped_in_cycles(const struct sl_worker *self)
+{
+    return __atomic_load_n(&self->dropped_in_cycles, __ATOMIC_RELAXED);
+}
+
+int
+sl_worker_advance(struct sl_worker *self, double ms)
+{
+    if (self->manual == NULL || !(ms >= 0)) {
+        return sl_err_set(SL_EINVAL, "the worker's clock is not manual or would go back");
+    }
+    sl_manual_clock_advance_ns(self->manual, (uint64_t)(ms * 1e6));
+    return 0;
+}
+
+double
+sl_worker_now_ms(const struct sl_worker *self)
+{
+    return (double)sl_clock_wall_ms(self->clock);
+}

@@ -1,0 +1,66 @@
+#pragma once
+/*
+ * A worker: the executors of one process, the plan of their tasks and streams, and the events they
+ * post.  The plan is made before the executors start; while they run, tasks may be added and removed
+ * (then every executor is sent SL_COMMAND_ROUTES).  Its owner is one thread, that which made it.
+ */
+
+#include "base/err.h"
+#include "stream/types.h"
+
+struct sl_executor;
+struct sl_worker;
+
+/* The function that a started executor's thread runs; it makes turns until SL_COMMAND_STOP. */
+typedef void (*sl_executor_main_fn)(struct sl_worker *worker, struct sl_executor *executor);
+
+/* Makes a worker without tasks; NULL with SL_EINVAL. */
+struct sl_worker *sl_worker_new(const struct sl_worker_options *options);
+/* Ends it; its executors must have stopped. NULL is fine. */
+void sl_worker_free(struct sl_worker *self);
+
+/* The plan. Each returns the new index (>= 0) or an error. */
+int sl_worker_component(struct sl_worker *self, const char *name, int32_t kind, int32_t rank,
+                        int32_t scc);
+int sl_worker_stream(struct sl_worker *self, int32_t component, const char *name,
+                     int32_t field_count, int32_t is_direct);
+int sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component,
+                     int32_t grouping, const int32_t *keys, int32_t key_count);
+/* owners[group] = id of a task of the component. */
+int sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owners,
+                     int32_t count);
+int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
+                   int32_t executor);
+/* Takes a task out of the plan; its executor detaches it. */
+int sl_worker_remove_task(struct sl_worker *self, int32_t id);
+
+struct sl_executor *sl_worker_executor(struct sl_worker *self, int32_t index);
+int32_t sl_worker_executor_count(const struct sl_worker *self);
+void sl_worker_set_boot(struct sl_worker *self, const char *text, size_t len);
+const char *sl_worker_boot(const struct sl_worker *self, size_t *len);
+
+/* Starts one thread an executor, each running `main`. */
+int sl_worker_start(struct sl_worker *self, sl_executor_main_fn main);
+/* Joins the threads; they must have been told to stop. */
+void sl_worker_join(struct sl_worker *self);
+int sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command,
+                      int32_t argument);
+
+/* Waits up to timeout_ms for an event; 1 and *out, or 0. Negative timeouts wait for ever. */
+int sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *out);
+/* Any thread. */
+void sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t executor,
+                    const char *text, size_t len);
+/* Async-signal-safe: wakes a waiting owner, which then sees an SL_EVENT_SIGNAL. */
+void sl_worker_signal(struct sl_worker *self, int signal_number);
+
+int sl_worker_stats(struct sl_worker *self, int32_t task, struct sl_task_stats *out);
+/* The user code an executor is in now. */
+void sl_worker_busy(struct sl_worker *self, int32_t executor, struct sl_busy *out);
+/* Quantile (0..1) in milliseconds of the complete latency of all spouts; -1 = none recorded. The
+ * executors must have stopped. */
+double sl_worker_latency_ms(struct sl_worker *self, double quantile);
+int32_t sl_worker_dropped_in_cycles(const struct sl_worker *self);
+/* Manual clock only. */
+int sl_worker_advance(struct sl_worker *self, double ms);
+double sl_worker_now_ms(const struct sl_worker *self);
