@@ -5,6 +5,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "main/executor_main.h"
 #include "main/lua_state.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -74,6 +75,7 @@ main(int argc, char **argv)
     if (L == NULL) {
         return 1;
     }
+    sl_executor_main_install(home);
     int code = run_cli(L, argc, argv);
     lua_close(L);
     return code;

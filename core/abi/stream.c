@@ -1,0 +1,532 @@
+/* The engine for Lua: each function checks what a script could get wrong and calls room stream. */
+
+#include "abi/abi.h"
+#include "abi/engine.h"
+
+#include <signal.h>
+
+#include "base/hash.h"
+#include "stream/executor.h"
+#include "stream/worker.h"
+
+
+struct sl_worker *
+sl_abi_worker_new(const struct sl_worker_options *options)
+{
+    if (options == NULL) {
+        return NULL;
+    }
+    return sl_worker_new(options);
+}
+
+void
+sl_abi_worker_free(struct sl_worker *worker)
+{
+    sl_worker_free(worker);
+}
+
+int
+sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind, int32_t rank, int32_t scc)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_component(worker, name, kind, rank, scc);
+}
+
+int
+sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *name, int32_t field_count, int32_t is_direct)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_stream(worker, component, name, field_count, is_direct);
+}
+
+int
+sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component, int32_t grouping, const int32_t *keys, int32_t key_count)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_reader(worker, stream, component, grouping, keys, key_count);
+}
+
+int
+sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t *owners, int32_t count)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_groups(worker, component, owners, count);
+}
+
+int
+sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index, int32_t executor)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_task(worker, component, id, index, executor);
+}
+
+int
+sl_abi_worker_remove_task(struct sl_worker *worker, int32_t id)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_remove_task(worker, id);
+}
+
+struct sl_executor *
+sl_abi_worker_executor(struct sl_worker *worker, int32_t index)
+{
+    if (worker == NULL) {
+        return NULL;
+    }
+    return sl_worker_executor(worker, index);
+}
+
+int32_t
+sl_abi_worker_executor_count(const struct sl_worker *worker)
+{
+    if (worker == NULL) {
+        return 0;
+    }
+    return sl_worker_executor_count(worker);
+}
+
+void
+sl_abi_worker_set_boot(struct sl_worker *worker, const char *text, size_t len)
+{
+    if (worker == NULL) {
+        return;
+    }
+    sl_worker_set_boot(worker, text, len);
+}
+
+const char *
+sl_abi_worker_boot(const struct sl_worker *worker, size_t *len)
+{
+    if (worker == NULL) {
+        return NULL;
+    }
+    return sl_worker_boot(worker, len);
+}
+
+void
+sl_abi_worker_join(struct sl_worker *worker)
+{
+    if (worker == NULL) {
+        return;
+    }
+    sl_worker_join(worker);
+}
+
+int
+sl_abi_worker_command(struct sl_worker *worker, int32_t executor, int32_t command, int32_t argument)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_command(worker, executor, command, argument);
+}
+
+int
+sl_abi_worker_wait(struct sl_worker *worker, double timeout_ms, struct sl_event *event)
+{
+    if (worker == NULL) {
+        return 0;
+    }
+    return sl_worker_wait(worker, timeout_ms, event);
+}
+
+void
+sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, int32_t executor, const char *text, size_t len)
+{
+    if (worker == NULL) {
+        return;
+    }
+    sl_worker_post(worker, kind, task, executor, text, len);
+}
+
+int
+sl_abi_worker_stats(struct sl_worker *worker, int32_t task, struct sl_task_stats *stats)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_stats(worker, task, stats);
+}
+
+void
+sl_abi_worker_busy(struct sl_worker *worker, int32_t executor, struct sl_busy *busy)
+{
+    if (worker == NULL) {
+        return;
+    }
+    sl_worker_busy(worker, executor, busy);
+}
+
+double
+sl_abi_worker_latency_ms(struct sl_worker *worker, double quantile)
+{
+    if (worker == NULL) {
+        return -1;
+    }
+    return sl_worker_latency_ms(worker, quantile);
+}
+
+int32_t
+sl_abi_worker_dropped_in_cycles(const struct sl_worker *worker)
+{
+    if (worker == NULL) {
+        return 0;
+    }
+    return sl_worker_dropped_in_cycles(worker);
+}
+
+int
+sl_abi_worker_advance(struct sl_worker *worker, double ms)
+{
+    if (worker == NULL) {
+        return sl_err_set(SL_EINVAL, "no worker");
+    }
+    return sl_worker_advance(worker, ms);
+}
+
+double
+sl_abi_worker_now_ms(const struct sl_worker *worker)
+{
+    if (worker == NULL) {
+        return 0;
+    }
+    return sl_worker_now_ms(worker);
+}
+
+int
+sl_abi_executor_attach(struct sl_executor *executor, int32_t task, struct sl_task **out)
+{
+    if (executor == NULL) {
+        return sl_err_set(SL_EINVAL, "no executor");
+    }
+    return sl_executor_attach(executor, task, out);
+}
+
+int
+sl_abi_executor_detach(struct sl_executor *executor, int32_t task)
+{
+    if (executor == NULL) {
+        return sl_err_set(SL_EINVAL, "no executor");
+    }
+    return sl_executor_detach(executor, task);
+}
+
+int
+sl_abi_executor_route(struct sl_executor *executor)
+{
+    if (executor == NULL) {
+        return sl_err_set(SL_EINVAL, "no executor");
+    }
+    return sl_executor_route(executor);
+}
+
+int32_t
+sl_abi_executor_index(const struct sl_executor *executor)
+{
+    if (executor == NULL) {
+        return -1;
+    }
+    return sl_executor_index(executor);
+}
+
+int
+sl_abi_executor_next(struct sl_executor *executor, struct sl_turn *turn, int32_t may_block)
+{
+    return sl_executor_next(executor, turn, may_block);
+}
+
+int
+sl_abi_executor_nested(struct sl_executor *executor, struct sl_turn *turn, int32_t task)
+{
+    return sl_executor_nested(executor, turn, task);
+}
+
+int
+sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct sl_outbox *outbox, int32_t need, int32_t may_block)
+{
+    return sl_executor_await(executor, turn, outbox, need, may_block);
+}
+
+int
+sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task, int32_t may_block)
+{
+    return sl_executor_await_root(executor, turn, task, may_block);
+}
+
+double
+sl_abi_executor_now_ms(struct sl_executor *executor)
+{
+    return sl_executor_now_ms(executor);
+}
+
+double
+sl_abi_executor_due_ms(struct sl_executor *executor)
+{
+    return sl_executor_due_ms(executor);
+}
+
+void
+sl_abi_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count, uint8_t *head)
+{
+    sl_batch_end(executor, turn, count, head);
+}
+
+int32_t
+sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn)
+{
+    return sl_batch_position(executor, turn);
+}
+
+void
+sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result, double again_ms)
+{
+    sl_spout_end(executor, turn, calls, result, again_ms);
+}
+
+void
+sl_abi_turn_end(struct sl_executor *executor, struct sl_turn *turn)
+{
+    sl_turn_end(executor, turn);
+}
+
+void
+sl_abi_task_opened(struct sl_task *task)
+{
+    sl_task_opened(task);
+}
+
+void
+sl_abi_task_tick(struct sl_task *task, double period_ms, int32_t is_aligned)
+{
+    sl_task_tick(task, period_ms, is_aligned);
+}
+
+void
+sl_abi_spout_reopen(struct sl_task *task)
+{
+    sl_spout_reopen(task);
+}
+
+int32_t
+sl_abi_task_emitter_count(struct sl_task *task)
+{
+    return sl_task_emitter_count(task);
+}
+
+struct sl_emitter *
+sl_abi_task_emitter(struct sl_task *task, int32_t index)
+{
+    return sl_task_emitter(task, index);
+}
+
+struct sl_route *
+sl_abi_emitter_route(struct sl_emitter *emitter, int32_t route)
+{
+    return sl_emitter_route(emitter, route);
+}
+
+int
+sl_abi_outbox_flush(struct sl_outbox *outbox, int32_t need)
+{
+    return sl_outbox_flush(outbox, need);
+}
+
+struct sl_outbox *
+sl_abi_route_next(struct sl_route *route)
+{
+    return sl_route_next(route);
+}
+
+struct sl_outbox *
+sl_abi_route_key(struct sl_route *route, uint64_t hash)
+{
+    return sl_route_key(route, hash);
+}
+
+struct sl_outbox *
+sl_abi_route_number(struct sl_route *route, double key)
+{
+    return sl_route_key(route, sl_key_hash_number(key));
+}
+
+struct sl_outbox *
+sl_abi_route_string(struct sl_route *route, const char *key, size_t len)
+{
+    return sl_route_key(route, sl_key_hash_bytes(key, len));
+}
+
+void
+sl_abi_emitter_clear(struct sl_emitter *emitter)
+{
+    sl_emitter_clear(emitter);
+}
+
+void
+sl_abi_emitter_add(struct sl_emitter *emitter, int32_t route)
+{
+    sl_emitter_add(emitter, route);
+}
+
+void
+sl_abi_emitter_add_key(struct sl_emitter *emitter, int32_t route, uint64_t hash)
+{
+    sl_emitter_add_key(emitter, route, hash);
+}
+
+int
+sl_abi_emitter_add_task(struct sl_emitter *emitter, int32_t route, int32_t task)
+{
+    return sl_emitter_add_task(emitter, route, task);
+}
+
+int
+sl_abi_emitter_copy(struct sl_task *task, struct sl_emitter *emitter, int32_t target, int32_t bytes)
+{
+    return sl_emitter_copy(task, emitter, target, bytes);
+}
+
+struct sl_record *
+sl_abi_task_scratch(struct sl_task *task, int32_t bytes)
+{
+    return sl_task_scratch(task, bytes);
+}
+
+int32_t
+sl_abi_root_open(struct sl_task *task, struct sl_record *record)
+{
+    return sl_root_open(task, record);
+}
+
+int32_t
+sl_abi_root_begin(struct sl_task *task)
+{
+    return sl_root_begin(task);
+}
+
+void
+sl_abi_root_end(struct sl_task *task, int32_t slot)
+{
+    sl_root_end(task, slot);
+}
+
+void
+sl_abi_roots_release(struct sl_task *task, int32_t count)
+{
+    sl_roots_release(task, count);
+}
+
+void
+sl_abi_task_anchor(struct sl_task *task, struct sl_record *record)
+{
+    sl_task_anchor(task, record);
+}
+
+void
+sl_abi_task_ack(struct sl_task *task)
+{
+    sl_task_ack(task);
+}
+
+void
+sl_abi_task_fail(struct sl_task *task)
+{
+    sl_task_fail(task);
+}
+
+void
+sl_abi_task_reset(struct sl_task *task)
+{
+    sl_task_reset(task);
+}
+
+double
+sl_abi_task_hold(struct sl_task *task)
+{
+    return sl_task_hold(task);
+}
+
+int
+sl_abi_held_settle(struct sl_task *task, double handle, int32_t has_failed)
+{
+    return sl_held_settle(task, handle, has_failed);
+}
+
+int
+sl_abi_held_reset(struct sl_task *task, double handle)
+{
+    return sl_held_reset(task, handle);
+}
+
+void
+sl_abi_anchors_clear(struct sl_task *task)
+{
+    sl_anchors_clear(task);
+}
+
+void
+sl_abi_anchors_add_current(struct sl_task *task)
+{
+    sl_anchors_add_current(task);
+}
+
+void
+sl_abi_anchors_add_held(struct sl_task *task, double handle)
+{
+    sl_anchors_add_held(task, handle);
+}
+
+/* ---- what is not a plain call ---------------------------------------------------------------- */
+
+static sl_executor_main_fn executor_main;
+
+void
+sl_engine_set_executor_main(sl_executor_main_fn main)
+{
+    executor_main = main;
+}
+
+int
+sl_abi_worker_start(struct sl_worker *worker)
+{
+    if (worker == NULL || executor_main == NULL) {
+        return sl_err_set(SL_EINVAL, "threads of executors need the streamlua executable");
+    }
+    return sl_worker_start(worker, executor_main);
+}
+
+/* The worker whose owner hears of signals; a process has one at a time. */
+static struct sl_worker *signal_worker;
+
+static void
+on_signal(int number)
+{
+    struct sl_worker *worker = __atomic_load_n(&signal_worker, __ATOMIC_SEQ_CST);
+    if (worker != NULL) {
+        sl_worker_signal(worker, number);
+    }
+}
+
+int
+sl_abi_worker_catch_signals(struct sl_worker *worker)
+{
+    __atomic_store_n(&signal_worker, worker, __ATOMIC_SEQ_CST);
+    struct sigaction action = {.sa_handler = worker != NULL ? on_signal : SIG_DFL,
+                               .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) {
+        return sl_err_set(SL_ESYS, "catch signals");
+    }
+    return 0;
+}
