@@ -100,6 +100,15 @@ double sl_abi_worker_now_ms(const struct sl_worker *worker);
  */
 int sl_abi_worker_catch_signals(struct sl_worker *worker);
 
+/* Returns how many cores this process may use. */
+int32_t sl_abi_core_count(void);
+
+/* Returns milliseconds that never go back, with fractions. */
+double sl_abi_monotonic_ms(void);
+
+/* Writes out what stdio holds and ends the process at once, whatever its threads are doing. */
+void sl_abi_process_exit(int32_t code);
+
 /* ---- An executor; only its own thread calls these ----------------------------------------- */
 
 /* Takes a planned task in and builds its emitters. Returns 0 or an error. */

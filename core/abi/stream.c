@@ -3,8 +3,12 @@
 #include "abi/abi.h"
 #include "abi/engine.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "stream/executor.h"
 #include "stream/worker.h"
@@ -529,4 +533,29 @@ sl_abi_worker_catch_signals(struct sl_worker *worker)
         return sl_err_set(SL_ESYS, "catch signals");
     }
     return 0;
+}
+
+int32_t
+sl_abi_core_count(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+        return 1;
+    }
+    return (int32_t)CPU_COUNT(&set);
+}
+
+double
+sl_abi_monotonic_ms(void)
+{
+    return (double)sl_clock_mono_ns(sl_clock_system()) / 1e6;
+}
+
+void
+sl_abi_process_exit(int32_t code)
+{
+    fflush(stdout);
+    fflush(stderr);
+    _exit(code);
 }

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "stream/executor.h"
 #include "stream/stream_priv.h"
+#include "topology/topology.h"
 
 static struct sl__route *
 route_of(struct sl_route *io)
@@ -31,7 +32,7 @@ struct sl_outbox *
 sl_route_key(struct sl_route *io, uint64_t hash)
 {
     struct sl__route *self = route_of(io);
-    if (io->grouping == SL_GROUP_FIELDS) {
+    if (io->grouping == SL_GROUPING_FIELDS) {
         return io->targets[self->groups[sl_key_group(hash, (uint32_t)self->group_count)]];
     }
     /* The key group uses the low bits; the two candidates come from a mix of the hash. */
@@ -89,11 +90,11 @@ sl_emitter_add(struct sl_emitter *io, int32_t route_index)
     if (route->target_count == 0) {
         return;
     }
-    if (route->grouping == SL_GROUP_ALL) {
+    if (route->grouping == SL_GROUPING_ALL) {
         for (int32_t i = 0; i < route->target_count; i++) {
             emitter_add(io, route->targets[i]);
         }
-    } else if (route->grouping == SL_GROUP_GLOBAL) {
+    } else if (route->grouping == SL_GROUPING_GLOBAL) {
         emitter_add(io, route->targets[0]);
     } else {
         emitter_add(io, sl_route_next(route));
@@ -227,7 +228,7 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
     }
     sl_random_shuffle(&task->executor->random, route->order, (size_t)count,
                       sizeof(*route->order));
-    return reader->grouping == SL_GROUP_FIELDS && count > 0 ? route_groups(route, component) : 0;
+    return reader->grouping == SL_GROUPING_FIELDS && count > 0 ? route_groups(route, component) : 0;
 }
 
 static int

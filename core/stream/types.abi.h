@@ -3,23 +3,11 @@
  * tasks, turns.  Bare text: C includes it through stream/types.h, LuaJIT reads it as a cdef.
  */
 
-/* What a slot holds. Strings and tables keep their bytes behind the slots of their record. */
-enum sl_tag {
-    SL_TAG_NIL = 0,
-    SL_TAG_NUMBER = 1,
-    SL_TAG_STRING = 2,
-    SL_TAG_FALSE = 3,
-    SL_TAG_TRUE = 4,
-    SL_TAG_INT64 = 5,
-    SL_TAG_UINT64 = 6,
-    SL_TAG_NULL = 7,
-    SL_TAG_TABLE = 8,
-};
-
 /* One field of a record: 16 bytes. */
 struct sl_slot {
+    /* enum sl_value_tag; the bytes of strings and tables lie behind the slots of the record. */
     int32_t tag;
-    /* Bytes of a string or of an encoded table; else undefined. */
+    /* Bytes of a string, or of the encoding of a table; else undefined. */
     int32_t len;
     union {
         double number;
@@ -75,21 +63,9 @@ struct sl_outbox {
     int32_t dest;
 };
 
-/* How a reader of a stream divides it among its tasks. */
-enum sl_grouping {
-    SL_GROUP_SHUFFLE = 0,
-    SL_GROUP_FIELDS = 1,
-    SL_GROUP_ALL = 2,
-    SL_GROUP_GLOBAL = 3,
-    SL_GROUP_DIRECT = 4,
-    SL_GROUP_NONE = 5,
-    SL_GROUP_LOCAL_OR_SHUFFLE = 6,
-    SL_GROUP_PARTIAL_KEY = 7,
-    SL_GROUP_CUSTOM = 8,
-};
-
 /* The way from one task's stream to the tasks of one reader. */
 struct sl_route {
+    /* enum sl_grouping_kind. */
     int32_t grouping;
     /* Index of the reading component. */
     int32_t component;

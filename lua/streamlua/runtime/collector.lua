@@ -1,0 +1,215 @@
+--- The collector of a task: emit, ack, fail, reset_timeout, report_error.
+--
+-- A tuple names what it is anchored on by its origin (streamlua.runtime.tuple): a bolt that acks
+-- automatically can anchor on tuples of the turn that runs, older ones are acked already; a bolt with
+-- manual acks can anchor on every tuple that it has not settled.
+
+local abi = require 'streamlua.abi'
+local emit = require 'streamlua.runtime.emit'
+local key = require 'streamlua.runtime.key'
+local tuples = require 'streamlua.runtime.tuple'
+
+local C = abi.C
+local ipairs = ipairs
+local tostring, type = tostring, type
+
+local M = {}
+
+-- Raises at the place in the user's code that called into the runtime.
+local function user_error(message)
+  local level = 2
+  local info = debug.getinfo(level, 'Sl')
+  while info do
+    local is_ours = info.what == 'C' or info.source:sub(1, 1) ~= '@'
+      or info.source:find('streamlua/runtime/', 1, true)
+    if not is_ours then break end
+    level = level + 1
+    info = debug.getinfo(level, 'Sl')
+  end
+  if info then message = ('%s:%d: %s'):format(info.short_src, info.currentline, message) end
+  error(message, 0)
+end
+M.user_error = user_error
+
+local function describe_stream(rt, stream)
+  return ("component '%s', stream '%s'"):format(rt.component.name, stream.name)
+end
+
+-- What the generated text of emit.lua calls.
+local function helpers(rt, stream, executor)
+  local task = rt.task
+  local where = describe_stream(rt, stream)
+  local h = {
+    flush = function(outbox, need) executor:flush(outbox, need) end,
+    await_root = function() executor:await_root(rt) end,
+    ids = rt.ids,
+    keep = rt.keep and function(slot, id, values, options)
+      rt.keep(slot, id, values, stream, options)
+    end or nil,
+  }
+  function h.bad_values(values)
+    user_error(('emit: %s: values must be a table, got %s'):format(where, type(values)))
+  end
+  function h.too_many()
+    user_error(('emit: %s: more values than its %d fields'):format(where, #stream.fields))
+  end
+  function h.bad_id(id)
+    user_error(('emit: %s: id must be a string or a number, got %s'):format(where, type(id)))
+  end
+  function h.bad_options(options)
+    user_error(('emit: %s: options must be a table, got %s'):format(where, type(options)))
+  end
+  function h.other(item, field)
+    local bytes, problem = emit.other_bytes(item)
+    if not bytes then
+      user_error(("emit: %s: field '%s': %s can not be emitted"):format(where,
+        stream.fields[field], problem))
+    end
+    return bytes
+  end
+  h.put_other = emit.put_other
+  function h.hash(item, field)
+    local hash, problem = key.hash(item)
+    if not hash then
+      user_error(("emit: %s: field '%s': %s can not be a key"):format(where,
+        stream.fields[field], problem))
+    end
+    return hash
+  end
+  -- A custom grouping names one task or several of the reader's.
+  function h.choose_custom(emitter, index, values)
+    local reader = rt.plan.readers_of[stream.index][index + 1]
+    local chosen = reader.fn(values, reader.component.tasks)
+    if type(chosen) ~= 'table' then chosen = { chosen } end
+    for _, id in ipairs(chosen) do
+      if type(id) ~= 'number' or C.sl_abi_emitter_add_task(emitter, index, id) ~= 0 then
+        user_error(("emit: %s: the custom grouping of '%s' chose task %s, which is none of its")
+          :format(where, reader.component.name, tostring(id)))
+      end
+    end
+  end
+  function h.choose_task(emitter, options)
+    local id = options and options.task
+    if type(id) ~= 'number' then
+      user_error(('emit: %s: a direct stream needs options.task'):format(where))
+    end
+    for index = 0, emitter.route_count - 1 do
+      if C.sl_abi_emitter_add_task(emitter, index, id) == 0 then return end
+    end
+    user_error(('emit: %s: task %d does not read it'):format(where, id))
+  end
+  -- Anchors of a bolt's tuple: the one being executed, or those the user lists.
+  function h.add_anchors(options)
+    local anchors = options and options.anchors
+    if anchors == nil then
+      if rt.held == nil then
+        C.sl_abi_anchors_add_current(task)
+      elseif rt.held >= 0 then
+        C.sl_abi_anchors_add_held(task, rt.held)
+      end
+      return
+    end
+    if type(anchors) ~= 'table' then
+      user_error(('emit: %s: anchors must be a list of tuples'):format(where))
+    end
+    for _, tuple in ipairs(anchors) do
+      local origin = tuples.origin(tuple)
+      if not origin then
+        user_error(('emit: %s: an anchor must be a tuple that was executed'):format(where))
+      end
+      if origin.handle >= 0 then
+        C.sl_abi_anchors_add_held(task, origin.handle)
+      elseif origin == rt.meta then
+        C.sl_abi_anchors_add_current(task)
+      end
+    end
+  end
+  return h
+end
+
+local function origin_of(rt, tuple, verb)
+  local origin = tuples.origin(tuple)
+  if not origin then
+    user_error(("%s: component '%s': not a tuple that was executed"):format(verb,
+      rt.component.name))
+  end
+  return origin
+end
+
+-- acked and failed by the user: only bolts with manual acks.
+local function settle(rt, verb, has_failed)
+  return function(_, tuple)
+    if rt.held == nil then
+      user_error(("%s: component '%s' acks automatically; set manual_ack = true"):format(verb,
+        rt.component.name))
+    end
+    local handle = origin_of(rt, tuple, verb).handle
+    if handle >= 0 then C.sl_abi_held_settle(rt.task, handle, has_failed) end
+  end
+end
+
+local function reset_timeout(rt)
+  return function(_, tuple)
+    local origin = origin_of(rt, tuple, 'reset_timeout')
+    if origin.handle >= 0 then
+      C.sl_abi_held_reset(rt.task, origin.handle)
+    elseif origin == rt.meta then
+      C.sl_abi_task_reset(rt.task)
+    end
+  end
+end
+
+-- emit: the default stream comes first, since it is what hot code uses.
+local function emit_method(rt, by_name)
+  local default = by_name.default or function()
+    user_error(("emit: component '%s' declares no default stream"):format(rt.component.name))
+  end
+  local function named(values, options)
+    local fn = by_name[options.stream]
+    if not fn then
+      user_error(("emit: component '%s' has no stream '%s'"):format(rt.component.name,
+        tostring(options.stream)))
+    end
+    return fn(values, options)
+  end
+  return function(_, values, options)
+    if options ~= nil and type(options) == 'table' then
+      if options.stream ~= nil then return named(values, options) end
+      if options.task ~= nil and not rt.is_default_direct then
+        user_error(("emit: component '%s': its default stream is not direct"):format(
+          rt.component.name))
+      end
+    end
+    return default(values, options)
+  end
+end
+
+--- Gives the collector of a task its emit functions; again whenever the routes change.
+---@param rt table the task at run time; see streamlua.runtime.task
+---@param executor table
+function M.route(rt, executor)
+  local by_name = {}
+  for i, stream in ipairs(rt.component.streams) do
+    local emitter = C.sl_abi_task_emitter(rt.task, i - 1)
+    by_name[stream.name] = emit.generate(rt.task, emitter, rt.component.kind,
+      helpers(rt, stream, executor))
+    if stream.name == 'default' then rt.is_default_direct = stream.is_direct end
+  end
+  rt.emit_by_stream = by_name
+  rt.collector.emit = emit_method(rt, by_name)
+end
+
+--- A collector without emit functions yet.
+function M.new(rt)
+  local collector = {
+    report_error = function(_, err) rt.report_error(err) end,
+    reset_timeout = reset_timeout(rt),
+  }
+  if rt.component.kind == 'bolt' then
+    collector.ack = settle(rt, 'ack', 0)
+    collector.fail = settle(rt, 'fail', 1)
+  end
+  return collector
+end
+
+return M

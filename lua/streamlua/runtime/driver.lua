@@ -1,0 +1,121 @@
+--- Generates the loops that run user code: one for each (task, stream) of a bolt, one for a spout.
+--
+-- A bolt's loop walks the records of a batch, makes a plain table of each, calls `execute`, and acks.
+-- While the table does not escape the JIT never makes it. Records are found by adding their lengths to
+-- a pointer: a chain of integer additions, where an offset kept as a Lua number would convert twice a
+-- tuple. The loop returns when the task should yield; an error leaves through the caller's pcall with
+-- task.record still at the tuple that failed.
+
+local abi = require 'streamlua.abi'
+local constants = require 'streamlua.runtime.constants'
+local value = require 'streamlua.runtime.value'
+
+local C, ffi = abi.C, abi.ffi
+local concat, format = table.concat, string.format
+
+local M = {}
+
+local int64_t, uint64_t = ffi.typeof('int64_t'), ffi.typeof('uint64_t')
+local bytes_p = ffi.typeof('const uint8_t *')
+
+--- The value of a slot that is neither a number nor a string.
+---@param record ffi.cdata* struct sl_record *
+---@param slot ffi.cdata* struct sl_slot &
+function M.read_other(record, slot)
+  local tag = slot.tag
+  if tag == C.SL_VALUE_NIL then
+    return nil
+  elseif tag == C.SL_VALUE_TRUE then
+    return true
+  elseif tag == C.SL_VALUE_FALSE then
+    return false
+  elseif tag == C.SL_VALUE_INT64 then
+    return int64_t(slot.i64)
+  elseif tag == C.SL_VALUE_UINT64 then
+    return uint64_t(slot.u64)
+  elseif tag == C.SL_VALUE_NULL then
+    return value.null
+  end
+  return value.decode(ffi.cast(bytes_p, record) + slot.offset, slot.len)
+end
+
+-- Reads field i (from 1) of record r into a local.
+local function read_field(i)
+  return (([[
+local s# = r.slots[@]
+local v#
+if s#.tag == NUMBER then
+  v# = s#.number
+elseif s#.tag == STRING then
+  v# = text(cast(chars_p, r) + s#.offset, s#.len)
+else
+  v# = read_other(r, s#)
+end]]):gsub('#', tostring(i)):gsub('@', tostring(i - 1)))
+end
+
+-- The table constructor of a tuple.
+local function tuple_text(fields)
+  local out = {}
+  for i = 1, #fields do out[i] = 'v' .. i end
+  for i, name in ipairs(fields) do out[#out + 1] = format('[%q] = v%d', name, i) end
+  return '{ ' .. concat(out, ', ') .. ' }'
+end
+
+local BOLT = [[
+local ffi, C, task, execute, self, collector, read_other, hold = ...
+local cast, text, setmetatable = ffi.cast, ffi.string, setmetatable
+local record_p, chars_p = ffi.typeof('struct sl_record *'), ffi.typeof('const char *')
+local NUMBER, STRING = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
+return function(p, n, meta)
+  for i = 1, n do
+    local r = cast(record_p, p)
+    task.record = r
+    FIELDS
+    execute(self, setmetatable(TUPLE, META), collector)
+    ACK
+    p = p + r.len
+    if task.yield ~= 0 then return i, p end
+  end
+  return n, p
+end]]
+
+--- The loop of a bolt task over the records of one stream: function(head, n, meta) -> executed, next.
+---@param task ffi.cdata* struct sl_task *
+---@param fields string[]
+---@param bolt { execute: function, self: table, collector: table, hold: function? }
+function M.bolt(task, fields, bolt)
+  local reads = {}
+  for i = 1, #fields do reads[i] = read_field(i) end
+  local parts = {
+    FIELDS = concat(reads, '\n'),
+    TUPLE = tuple_text(fields),
+    META = bolt.hold and 'hold(meta)' or 'meta',
+    ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',
+  }
+  local text = BOLT:gsub('%f[%w](%u+)%f[^%w]', parts)
+  local chunk = assert(loadstring(text, '=execute'))
+  return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold)
+end
+
+local SPOUT = [[
+local task, next_tuple, self, collector, DONE, EMITTED, NOTHING, END = ...
+return function(n)
+  for i = 1, n do
+    local before = task.emits
+    if next_tuple(self, collector) == DONE then return i, END end
+    if task.emits == before then return i, NOTHING end
+    if task.yield ~= 0 then return i, EMITTED end
+  end
+  return n, EMITTED
+end]]
+
+--- The loop of a spout task: function(n) -> calls, result (enum sl_spout_result).
+---@param task ffi.cdata* struct sl_task *
+---@param spout { next_tuple: function, self: table, collector: table }
+function M.spout(task, spout)
+  local chunk = assert(loadstring(SPOUT, '=next_tuple'))
+  return chunk(task, spout.next_tuple, spout.self, spout.collector, constants.DONE,
+    tonumber(C.SL_SPOUT_EMITTED), tonumber(C.SL_SPOUT_NOTHING), tonumber(C.SL_SPOUT_DONE))
+end
+
+return M

@@ -1,0 +1,322 @@
+--- Generates the emit function of one stream of one task.
+--
+-- The text is specialised on the number of fields and on the routes, so that in a compiled trace the
+-- values go from the user's table straight into the batch: the table, its options and every cdata
+-- pointer are sunk. There are two ways:
+--
+--   direct   one reader that gets each tuple once (shuffle, fields, global, ...), at most one anchor:
+--            the record is written into the receiver's outbox
+--   general  everything else (several readers, `all`, direct streams, custom groupings, several
+--            anchors): the record is written once into the task's scratch and copied to each receiver
+--
+-- Record layout: core/stream/types.abi.h.
+
+local abi = require 'streamlua.abi'
+local value = require 'streamlua.runtime.value'
+
+local C, ffi = abi.C, abi.ffi
+local concat, format = table.concat, string.format
+
+local M = {}
+
+local HEADER = ffi.sizeof('struct sl_record')
+local SLOT = ffi.sizeof('struct sl_slot')
+
+-- Readers that give each tuple to exactly one task, without asking the user.
+local SINGLE = {
+  [C.SL_GROUPING_SHUFFLE] = 'next',
+  [C.SL_GROUPING_NONE] = 'next',
+  [C.SL_GROUPING_LOCAL_OR_SHUFFLE] = 'next',
+  [C.SL_GROUPING_GLOBAL] = 'first',
+  [C.SL_GROUPING_FIELDS] = 'key',
+  [C.SL_GROUPING_PARTIAL_KEY] = 'key',
+}
+
+---------------------------------------------------------------------------------------------------
+-- pieces of the generated text
+
+local function list(n, form, separator)
+  local out = {}
+  for i = 1, n do out[i] = (form:gsub('#', tostring(i)):gsub('@', tostring(i - 1))) end
+  return concat(out, separator or '\n')
+end
+
+-- LEN(x) stands for #x: '#' is a place holder in these texts.
+local function lengths(text) return (text:gsub('LEN%((%w+)%)', '#%1')) end
+
+-- Reads the values and finds the size of the record: sets v1.., b1.. (bytes of other values), need.
+local function read_text(n)
+  return lengths(concat({
+    "if type(values) ~= 'table' then bad_values(values) end",
+    n > 0 and 'local ' .. list(n, 'v#', ', ') .. ' = ' .. list(n, 'values[#]', ', ') or '',
+    format('if values[%d] ~= nil then too_many(values) end', n + 1),
+    format('local need = %d', HEADER + SLOT * n),
+    n > 0 and 'local ' .. list(n, 'b#', ', ') or '',
+    list(n, [[
+if type(v#) == 'string' then
+  need = need + band(LEN(v#) + 7, -8)
+elseif type(v#) ~= 'number' and type(v#) ~= 'nil' and type(v#) ~= 'boolean' then
+  b# = other(v#, #)
+  need = need + band(LEN(b#) + 7, -8)
+end]]),
+  }, '\n'))
+end
+
+-- Writes the values at `p`; the variables are those of read_text.
+local function write_text(n)
+  return lengths(concat({
+    'local r = cast(record_p, p)',
+    n > 0 and 'local s = r.slots' or '',
+    format('local at = %d', HEADER + SLOT * n),
+    list(n, [[
+if type(v#) == 'number' then
+  s[@].tag = NUMBER
+  s[@].number = v#
+elseif type(v#) == 'string' then
+  s[@].tag = STRING
+  s[@].len = LEN(v#)
+  s[@].offset = at
+  copy(p + at, v#, LEN(v#))
+  at = at + band(LEN(v#) + 7, -8)
+elseif type(v#) == 'nil' then
+  s[@].tag = NIL
+elseif type(v#) == 'boolean' then
+  s[@].tag = v# and TRUE or FALSE
+else
+  at = put_other(r, @, v#, b#, at)
+end]]),
+    'r.len = need',
+  }, '\n'))
+end
+
+-- An expression for the hash of the key fields of a route.
+local function hash_text(route)
+  local text
+  for i = 0, route.key_count - 1 do
+    local name = 'v' .. (route.keys[i] + 1)
+    local one = format('hash(%s, %d)', name, route.keys[i] + 1)
+    text = text and format('C.sl_keyhash_combine(%s, %s)', text, one) or one
+  end
+  return text
+end
+
+-- Sets `o` to the outbox of the only receiver.
+local function pick_text(route)
+  if route.target_count == 1 then return 'local o = outbox' end
+  local way = SINGLE[route.grouping]
+  if way == 'first' then
+    return 'local o = outbox'
+  elseif way == 'next' then
+    return 'local o = C.sl_abi_route_next(route)'
+  elseif route.key_count > 1 then
+    return format('local o = C.sl_abi_route_key(route, %s)', hash_text(route))
+  end
+  local name = 'v' .. (route.keys[0] + 1)
+  return (([[
+local o
+if type(V) == 'string' then
+  o = C.sl_abi_route_string(route, V, #V)
+elseif type(V) == 'number' then
+  o = C.sl_abi_route_number(route, V)
+else
+  o = C.sl_abi_route_key(route, hash(V, I))
+end]]):gsub('V', name):gsub('I', tostring(route.keys[0] + 1)))
+end
+
+-- Chooses the receivers of all routes in the general way.
+local function choose_text(emitter)
+  local out = { 'C.sl_abi_emitter_clear(emitter)' }
+  for i = 0, emitter.route_count - 1 do
+    local route = C.sl_abi_emitter_route(emitter, i)
+    local way = SINGLE[route.grouping]
+    if way == 'key' then
+      out[#out + 1] = format('C.sl_abi_emitter_add_key(emitter, %d, %s)', i, hash_text(route))
+    elseif route.grouping == C.SL_GROUPING_CUSTOM then
+      out[#out + 1] = format('choose_custom(emitter, %d, values)', i)
+    elseif route.grouping ~= C.SL_GROUPING_DIRECT then
+      out[#out + 1] = format('C.sl_abi_emitter_add(emitter, %d)', i)
+    end
+  end
+  if emitter.is_direct ~= 0 then out[#out + 1] = 'choose_task(emitter, options)' end
+  return concat(out, '\n')
+end
+
+local PREFIX = [[
+local ffi, C, task, emitter, route, outbox, h = ...
+local cast, copy, type, band = ffi.cast, ffi.copy, type, bit.band
+local record_p, bytes_p = ffi.typeof('struct sl_record *'), ffi.typeof('uint8_t *')
+local NIL, NUMBER, STRING = C.SL_VALUE_NIL, C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
+local TRUE, FALSE = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE
+local bad_values, too_many, other, put_other = h.bad_values, h.too_many, h.other, h.put_other
+local bad_id, bad_options = h.bad_id, h.bad_options
+local hash, choose_custom, choose_task = h.hash, h.choose_custom, h.choose_task
+local flush, await_root, ids, keep = h.flush, h.await_root, h.ids, h.keep
+local add_anchors = h.add_anchors
+local function general(values, options)
+READ
+local id
+if options ~= nil then
+  if type(options) ~= 'table' then bad_options(options) end
+  id = options.id
+end
+local p = cast(bytes_p, C.sl_abi_task_scratch(task, need))
+WRITE
+CHOOSE
+ANCHOR
+for i = 0, emitter.target_count - 1 do
+  local lack = C.sl_abi_emitter_copy(task, emitter, i, need)
+  while lack ~= 0 do
+    flush(emitter.targets[i], lack)
+    lack = C.sl_abi_emitter_copy(task, emitter, i, need)
+  end
+end
+task.emits = task.emits + 1
+END
+end
+]]
+
+-- How a copy is anchored in the general way, and what follows the last copy.
+local ANCHOR = {
+  spout = [[
+local slot
+if id ~= nil then
+  if type(id) ~= 'string' and type(id) ~= 'number' then bad_id(id) end
+  if task.free_roots == 0 then await_root() end
+  slot = C.sl_abi_root_begin(task)
+  if ids then ids[slot] = id end
+  if keep then keep(slot, id, values, options) end
+else
+  C.sl_abi_anchors_clear(task)
+end]],
+  bolt = 'C.sl_abi_anchors_clear(task)\nadd_anchors(options)',
+}
+local AFTER = { spout = 'if slot ~= nil then C.sl_abi_root_end(task, slot) end', bolt = '' }
+
+-- The direct way. Spouts: `options` may hold an id. Bolts: only without explicit anchors.
+local DIRECT = {
+  spout = [[
+return function(values, options)
+READ
+local id
+if options ~= nil then
+  if type(options) ~= 'table' then bad_options(options) end
+  id = options.id
+  if id ~= nil then
+    if type(id) ~= 'string' and type(id) ~= 'number' then bad_id(id) end
+    if task.free_roots == 0 then await_root() end
+  end
+end
+PICK
+local p = o.pos
+if p + need > o.limit then
+  flush(o, need)
+  p = o.pos
+end
+WRITE
+if id ~= nil then
+  local slot = C.sl_abi_root_open(task, r)
+  if ids then ids[slot] = id end
+  if keep then keep(slot, id, values, options) end
+else
+  r.anchors = 0
+end
+o.pos = p + need
+o.count = o.count + 1
+task.emits = task.emits + 1
+end]],
+  bolt = [[
+return function(values, options)
+if task.record.anchors > MOST or options ~= nil
+  and (type(options) ~= 'table' or options.anchors ~= nil) then
+  return general(values, options)
+end
+READ
+PICK
+local p = o.pos
+if p + need > o.limit then
+  flush(o, need)
+  p = o.pos
+end
+WRITE
+if task.record.anchors ~= 0 then
+  C.sl_abi_task_anchor(task, r)
+else
+  r.anchors = 0
+end
+o.pos = p + need
+o.count = o.count + 1
+task.emits = task.emits + 1
+end]],
+}
+
+local function is_single(emitter)
+  if emitter.route_count ~= 1 or emitter.is_direct ~= 0 then return false end
+  local route = C.sl_abi_emitter_route(emitter, 0)
+  return SINGLE[route.grouping] ~= nil and route.target_count > 0
+end
+
+--- The emit function of a stream: function(values, options).
+---@param task ffi.cdata* struct sl_task *
+---@param emitter ffi.cdata* struct sl_emitter *
+---@param kind 'spout'|'bolt'
+---@param helpers table functions that the text calls; see streamlua.runtime.collector
+---@return fun(values: table, options?: table)
+function M.generate(task, emitter, kind, helpers)
+  local n = emitter.field_count
+  local single = is_single(emitter)
+  local route = single and C.sl_abi_emitter_route(emitter, 0) or nil
+  local text = PREFIX .. (single and DIRECT[kind] or 'return general')
+  local parts = {
+    READ = read_text(n),
+    WRITE = write_text(n),
+    CHOOSE = choose_text(emitter),
+    ANCHOR = ANCHOR[kind],
+    END = AFTER[kind],
+    PICK = single and pick_text(route) or '',
+    MOST = task.manual_ack ~= 0 and '0' or '1',
+  }
+  text = text:gsub('%f[%w](%u+)%f[^%w]', parts)
+  local chunk = assert(loadstring(text, '=emit'))
+  return chunk(ffi, C, task, emitter, route, single and route.targets[0] or nil, helpers)
+end
+
+---------------------------------------------------------------------------------------------------
+-- values that are neither nil, boolean, number nor string
+
+local int64_t, uint64_t = ffi.typeof('int64_t'), ffi.typeof('uint64_t')
+local bytes_p = ffi.typeof('uint8_t *')
+
+--- The bytes of such a value, '' when it fits into its slot; or nil and what is wrong with it.
+---@param item any
+---@return string? bytes
+---@return string? problem
+function M.other_bytes(item)
+  if item == value.null then return '' end
+  if type(item) == 'cdata' and (ffi.istype(int64_t, item) or ffi.istype(uint64_t, item)) then
+    return ''
+  end
+  return value.encode(item)
+end
+
+--- Writes such a value into a slot; the new end of the record's bytes.
+function M.put_other(record, index, item, bytes, at)
+  local slot = record.slots[index]
+  if #bytes > 0 then
+    slot.tag = C.SL_VALUE_TABLE
+    slot.len = #bytes
+    slot.offset = at
+    ffi.copy(ffi.cast(bytes_p, record) + at, bytes, #bytes)
+    return at + bit.band(#bytes + 7, -8)
+  elseif item == value.null then
+    slot.tag = C.SL_VALUE_NULL
+  elseif ffi.istype(int64_t, item) then
+    slot.tag = C.SL_VALUE_INT64
+    slot.i64 = item
+  else
+    slot.tag = C.SL_VALUE_UINT64
+    slot.u64 = item
+  end
+  return at
+end
+
+return M

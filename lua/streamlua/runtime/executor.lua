@@ -1,0 +1,309 @@
+--- An executor: asks C for the next turn, runs it, and asks again.
+--
+-- The same loop serves a thread of its own (it blocks in C when there is nothing to do) and the
+-- in-process cluster of streamlua.testing (it returns then, and `idle_hook` lets other executors of
+-- the same Lua state run while an emit waits).
+
+local abi = require 'streamlua.abi'
+local collectors = require 'streamlua.runtime.collector'
+local err = require 'streamlua.err'
+local tasks = require 'streamlua.runtime.task'
+
+local C, ffi = abi.C, abi.ffi
+
+local TURN_NONE, TURN_BATCH = tonumber(C.SL_TURN_NONE), tonumber(C.SL_TURN_BATCH)
+local TURN_READY = tonumber(C.SL_TURN_READY)
+local FLUSH_OK, FLUSH_RUN = tonumber(C.SL_FLUSH_OK), tonumber(C.SL_FLUSH_RUN)
+local FLUSH_WAIT = tonumber(C.SL_FLUSH_WAIT)
+
+local Executor = {}
+Executor.__index = Executor
+
+local M = {}
+
+local turn_t = ffi.typeof('struct sl_turn')
+
+local function last_message()
+  local _, failure = err.last()
+  return tostring(failure)
+end
+
+-- One turn for each level of nesting.
+local function enter(self)
+  local depth = self.depth + 1
+  self.depth = depth
+  local turn = self.turns[depth]
+  if not turn then
+    turn = turn_t()
+    self.turns[depth] = turn
+  end
+  return turn
+end
+
+local function leave(self) self.depth = self.depth - 1 end
+
+--- Milliseconds since the epoch by the worker's clock.
+function Executor:now_ms() return C.sl_abi_executor_now_ms(self.pointer) end
+
+---------------------------------------------------------------------------------------------------
+-- waiting inside an emit
+
+-- Runs what C named, or lets others run; raises when nothing can move any more.
+local function nested_step(self, turn, kind, what)
+  if kind == TURN_BATCH then
+    self.tasks[turn.task]:run_batch(turn)
+  elseif kind == TURN_NONE and not (self.idle_hook and self.idle_hook()) then
+    collectors.user_error(what)
+  end
+end
+
+--- Finds room for `need` bytes in an outbox.
+function Executor:flush(outbox, need)
+  while true do
+    local result = C.sl_abi_outbox_flush(outbox, need)
+    if result == FLUSH_OK then
+      return
+    elseif result == FLUSH_RUN then
+      local turn = enter(self)
+      if C.sl_abi_executor_nested(self.pointer, turn, outbox.dest) == TURN_BATCH then
+        self.tasks[turn.task]:run_batch(turn)
+      end
+      leave(self)
+      return
+    elseif result ~= FLUSH_WAIT then
+      collectors.user_error('emit: ' .. last_message())
+    end
+    local turn = enter(self)
+    local kind
+    repeat
+      kind = C.sl_abi_executor_await(self.pointer, turn, outbox, need, self.may_block)
+      nested_step(self, turn, kind, 'emit: the receiver takes no more')
+    until kind == TURN_READY
+    leave(self)
+  end
+end
+
+--- Waits for a free root of a spout. Completed ones are taken aside; they are told to the spout after
+--- its call has returned.
+function Executor:await_root(rt)
+  local turn = enter(self)
+  while rt.task.free_roots == 0 do
+    local kind = C.sl_abi_executor_await_root(self.pointer, turn, rt.task, self.may_block)
+    if rt.task.done_count > 0 then rt:take_aside() end
+    nested_step(self, turn, kind, 'emit: one call of next_tuple emitted more tuples with an id than '
+      .. 'can be pending')
+  end
+  leave(self)
+end
+
+jit.off(Executor.flush)
+jit.off(Executor.await_root)
+
+---------------------------------------------------------------------------------------------------
+-- turns
+
+local function each_task(self, fn)
+  for _, id in ipairs(self.order) do fn(self.tasks[id]) end
+end
+
+local function activate(self)
+  local ok = true
+  each_task(self, function(rt)
+    if ok and not rt.is_open and not rt.is_closed then
+      ok = rt:open()
+      if not ok then
+        self:post(C.SL_EVENT_BROKEN, rt.planned.id, rt.open_error or 'open failed')
+      end
+    end
+  end)
+  if not ok then return end
+  each_task(self, function(rt)
+    if rt.component.kind == 'spout' then rt:activate() end
+  end)
+end
+
+local commands = {
+  [tonumber(C.SL_COMMAND_ACTIVATE)] = activate,
+  [tonumber(C.SL_COMMAND_DEACTIVATE)] = function(self)
+    each_task(self, function(rt)
+      if rt.component.kind == 'spout' and rt.is_open then rt:deactivate() end
+    end)
+  end,
+  [tonumber(C.SL_COMMAND_ADD_TASK)] = function(self, id)
+    local ok, problem = self:attach(id)
+    if ok and self.is_active then
+      self.tasks[id]:open()
+      if self.tasks[id].component.kind == 'spout' then self.tasks[id]:activate() end
+    end
+    return problem
+  end,
+  [tonumber(C.SL_COMMAND_REMOVE_TASK)] = function(self, id) return self:detach(id) end,
+  [tonumber(C.SL_COMMAND_ROUTES)] = function(self)
+    if C.sl_abi_executor_route(self.pointer) ~= 0 then return last_message() end
+    each_task(self, function(rt) rt:route() end)
+  end,
+  [tonumber(C.SL_COMMAND_DRAIN)] = function() end,
+}
+
+-- Carries a command out and tells the worker's owner; true when the executor should leave.
+local function run_command(self, turn)
+  local command = turn.command
+  if command == C.SL_COMMAND_STOP then return true end
+  if command == C.SL_COMMAND_ACTIVATE then self.is_active = true end
+  if command == C.SL_COMMAND_DEACTIVATE then self.is_active = false end
+  local problem = commands[command](self, turn.argument)
+  self:post(C.SL_EVENT_DONE, command, problem or '')
+  return false
+end
+
+local runners = {
+  [TURN_BATCH] = function(self, turn) self.tasks[turn.task]:run_batch(turn) end,
+  [tonumber(C.SL_TURN_SPOUT)] = function(self, turn) self.tasks[turn.task]:run_spout(turn) end,
+  [tonumber(C.SL_TURN_ACKS)] = function(self, turn) self.tasks[turn.task]:run_acks(turn) end,
+  [tonumber(C.SL_TURN_TICK)] = function(self, turn)
+    self.tasks[turn.task]:tick(turn.now_ms)
+    C.sl_abi_turn_end(self.pointer, turn)
+  end,
+  [tonumber(C.SL_TURN_FINISH)] = function(self, turn)
+    self.tasks[turn.task]:finish()
+    C.sl_abi_turn_end(self.pointer, turn)
+  end,
+  [tonumber(C.SL_TURN_COMMAND)] = run_command,
+}
+
+--- Runs turns until the executor is stopped or, without blocking, until there is nothing to do.
+--- Returns 'stopped' or 'idle', and whether any turn was run.
+function Executor:run()
+  local turn = enter(self)
+  local has_run = false
+  while true do
+    local kind = C.sl_abi_executor_next(self.pointer, turn, self.may_block)
+    if kind == TURN_NONE then
+      leave(self)
+      return 'idle', has_run
+    end
+    has_run = true
+    if runners[kind](self, turn) then
+      leave(self)
+      return 'stopped', true
+    end
+  end
+end
+
+jit.off(Executor.run)
+
+--- Attaches a task of the plan. Returns true, or false and why not.
+function Executor:attach(id)
+  local out = ffi.new('struct sl_task *[1]')
+  if C.sl_abi_executor_attach(self.pointer, id, out) ~= 0 then return false, last_message() end
+  local planned = self.plan.task[id]
+  if not planned.component.definition then return true end
+  self.tasks[id] = tasks.new(self, planned, out[0])
+  self.order[#self.order + 1] = id
+  return true
+end
+
+--- Cleans a task up and lets it go; why not, when it still has something under way.
+function Executor:detach(id)
+  local rt = self.tasks[id]
+  if rt then rt:close() end
+  if C.sl_abi_executor_detach(self.pointer, id) ~= 0 then return last_message() end
+  self.tasks[id] = nil
+  for i, other in ipairs(self.order) do
+    if other == id then
+      table.remove(self.order, i)
+      break
+    end
+  end
+end
+
+--- Calls close and cleanup of all tasks.
+function Executor:close()
+  each_task(self, function(rt)
+    rt:close()
+    rt.is_closed = true
+  end)
+end
+
+---------------------------------------------------------------------------------------------------
+-- what others hear of it
+
+--- Posts an event to the worker's owner.
+function Executor:post(kind, task, text)
+  C.sl_abi_worker_post(self.worker, kind, task, C.sl_abi_executor_index(self.pointer), text, #text)
+end
+
+--- The text of an error in user code: its message, and with `verbose` a traceback.
+function Executor:describe_error(raised)
+  local text
+  if type(raised) == 'table' and not (getmetatable(raised) and getmetatable(raised).__tostring) then
+    text = type(raised.message) == 'string' and raised.message or 'error object is a table'
+  else
+    text = tostring(raised)
+  end
+  if self.verbose then text = debug.traceback(text, 3) end
+  return text
+end
+
+--- Reports an error that user code raised or told.
+---@param rt table
+---@param raised any
+---@param where? string the function that raised; nil = collector:report_error
+function Executor:report_error(rt, raised, where)
+  local text = self:describe_error(raised)
+  rt.task.errors = rt.task.errors + 1
+  if where == 'open' or where == 'prepare' then
+    rt.open_error = text
+    return
+  end
+  self:post(C.SL_EVENT_ERROR, rt.planned.id, text)
+end
+
+--- Writes a line of user code's log.
+function Executor:log(rt, level, text) self.write_log(rt, level, text) end
+
+--- What the summary and the progress say of this executor's tasks beyond the counters of C.
+---@return table { tasks = { [id as text] = { metrics = {} } } }
+function Executor:report()
+  local out = {}
+  each_task(self, function(rt)
+    local metrics = rt.metrics:totable()
+    if next(metrics) then out[tostring(rt.planned.id)] = { metrics = metrics } end
+  end)
+  return { tasks = out }
+end
+
+---@class streamlua.ExecutorOptions
+---@field worker ffi.cdata* struct sl_worker *
+---@field index integer
+---@field plan table
+---@field may_block boolean
+---@field verbose? boolean
+---@field write_log fun(rt: table, level: string, text: string)
+
+--- An executor with all its planned tasks attached. Raises when one can not be.
+---@param options streamlua.ExecutorOptions
+function M.new(options)
+  local self = setmetatable({
+    worker = options.worker,
+    pointer = C.sl_abi_worker_executor(options.worker, options.index),
+    plan = options.plan,
+    may_block = options.may_block and 1 or 0,
+    verbose = options.verbose,
+    write_log = options.write_log,
+    tasks = {},
+    order = {},
+    turns = {},
+    depth = 0,
+    is_active = false,
+  }, Executor)
+  for _, planned in ipairs(options.plan.tasks) do
+    if planned.executor == options.index then
+      local ok, problem = self:attach(planned.id)
+      if not ok then error(problem, 0) end
+    end
+  end
+  return self
+end
+
+return M

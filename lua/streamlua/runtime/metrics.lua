@@ -1,0 +1,96 @@
+--- Counters, gauges and histograms of a task, by name.
+--
+--     local metrics = require('streamlua.runtime.metrics').new()
+--     metrics:counter('seen'):inc(2)
+--     assert(metrics:counter('seen'):value() == 2)
+
+local abi = require 'streamlua.abi'
+
+local C, ffi = abi.C, abi.ffi
+
+local M = {}
+
+local Counter = {}
+Counter.__index = Counter
+
+--- Adds n (default 1).
+function Counter:inc(n) self._value = self._value + (n or 1) end
+
+function Counter:value() return self._value end
+
+local Gauge = {}
+Gauge.__index = Gauge
+
+function Gauge:set(x) self._value = x end
+
+function Gauge:value() return self._value end
+
+local Histogram = {}
+Histogram.__index = Histogram
+
+--- Counts a number; it is kept with three decimals and an error of 1/64.
+function Histogram:record(x) C.sl_abi_histogram_record(self._pointer, x * 1000) end
+
+--- The value below which a share q (0..1) lies; nil without any.
+function Histogram:quantile(q)
+  if self:count() == 0 then return nil end
+  return C.sl_abi_histogram_quantile(self._pointer, q) / 1000
+end
+
+function Histogram:mean() return C.sl_abi_histogram_mean(self._pointer) / 1000 end
+
+function Histogram:count() return C.sl_abi_histogram_count(self._pointer) end
+
+local Metrics = {}
+Metrics.__index = Metrics
+
+local function named(self, kind, name, make)
+  if type(name) ~= 'string' then
+    error(('%s: its name must be a string, got %s'):format(kind, type(name)), 3)
+  end
+  local items = self._items
+  local found = items[name]
+  if not found then
+    found = make()
+    found.kind = kind
+    items[name] = found
+    self._names[#self._names + 1] = name
+  elseif found.kind ~= kind then
+    error(("%s: '%s' is a %s already"):format(kind, name, found.kind), 3)
+  end
+  return found
+end
+
+function Metrics:counter(name)
+  return named(self, 'counter', name, function() return setmetatable({ _value = 0 }, Counter) end)
+end
+
+function Metrics:gauge(name)
+  return named(self, 'gauge', name, function() return setmetatable({ _value = 0 }, Gauge) end)
+end
+
+function Metrics:histogram(name)
+  return named(self, 'histogram', name, function()
+    local pointer = ffi.gc(C.sl_abi_histogram_new(), C.sl_abi_histogram_free)
+    return setmetatable({ _pointer = pointer }, Histogram)
+  end)
+end
+
+--- All of them as data: { name = number or {count, mean, p50, p99} }, empty when there are none.
+function Metrics:totable()
+  local out = {}
+  for _, name in ipairs(self._names) do
+    local item = self._items[name]
+    if item.kind == 'histogram' then
+      out[name] = { count = item:count(), mean = item:mean(), p50 = item:quantile(0.5),
+        p99 = item:quantile(0.99) }
+    else
+      out[name] = item:value()
+    end
+  end
+  return out
+end
+
+function M.new() return setmetatable({ _items = {}, _names = {} }, Metrics) end
+
+return M

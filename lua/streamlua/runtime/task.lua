@@ -1,0 +1,306 @@
+--- A task at run time: the user's component in one executor, its loops, acks and replays.
+--
+-- It is a table `rt` whose functions the executor calls turn by turn. User code runs in protected
+-- calls, one for a whole turn; an error costs the tuple it was raised for and is reported.
+
+local abi = require 'streamlua.abi'
+local collectors = require 'streamlua.runtime.collector'
+local contexts = require 'streamlua.runtime.context'
+local driver = require 'streamlua.runtime.driver'
+local replays = require 'streamlua.runtime.replay'
+local tuples = require 'streamlua.runtime.tuple'
+
+local C, ffi = abi.C, abi.ffi
+local band, rshift = bit.band, bit.rshift
+local pcall, setmetatable = pcall, setmetatable
+local bytes_p = ffi.typeof('uint8_t *')
+local SPOUT_NOTHING, SPOUT_DONE = tonumber(C.SL_SPOUT_NOTHING), tonumber(C.SL_SPOUT_DONE)
+local SPOUT_EMITTED = tonumber(C.SL_SPOUT_EMITTED)
+
+local Task = {}
+Task.__index = Task
+
+local M = {}
+
+-- Calls a function of the component, if it has it. Returns false when it raised.
+local function call(rt, name, ...)
+  local fn = rt.definition[name]
+  if not fn then return true end
+  local ok, err = xpcall(fn, rt.handler, rt.self, ...)
+  if not ok then rt.report_error(err, name) end
+  return ok
+end
+
+---------------------------------------------------------------------------------------------------
+-- bolts
+
+-- The loop for a stream, made when its first batch comes.
+local function bolt_loop(rt, stream)
+  local loop = rt.loops[stream]
+  if not loop then
+    loop = driver.bolt(rt.task, rt.plan.streams[stream].fields, {
+      execute = rt.definition.execute,
+      self = rt.self,
+      collector = rt.collector,
+      hold = rt.hold,
+    })
+    rt.loops[stream] = loop
+  end
+  return loop
+end
+
+-- The tuple that raised has failed.
+local function fail_current(rt)
+  if rt.hold then
+    if rt.held >= 0 then C.sl_abi_held_settle(rt.task, rt.held, 1) end
+  else
+    C.sl_abi_task_fail(rt.task)
+  end
+end
+
+--- Runs up to turn.count records of turn.batch.
+function Task:run_batch(turn)
+  local batch, task = turn.batch, self.task
+  local loop = bolt_loop(self, batch.stream)
+  local meta = tuples.meta(self.plan, batch.source, batch.stream)
+  local outer = self.meta
+  self.meta = meta
+  local head, done, count = batch.head, 0, turn.count
+  repeat
+    local ok, ran, following = pcall(loop, head, count - done, meta)
+    if ok then
+      done = done + ran
+      head = following
+      break
+    end
+    local record = task.record
+    done = C.sl_abi_batch_position(self.executor.pointer, turn) + 1
+    head = ffi.cast(bytes_p, record) + record.len
+    fail_current(self)
+    self.report_error(ran, 'execute')
+  until done == count or task.yield ~= 0
+  self.meta = outer
+  C.sl_abi_batch_end(self.executor.pointer, turn, done, head)
+end
+
+-- Tracks the tuple that is about to be executed until the user acks it.
+local function hold_function(rt)
+  return function(meta)
+    local handle = C.sl_abi_task_hold(rt.task)
+    rt.held = handle
+    return tuples.meta(meta.plan, meta.source, meta.stream, handle)
+  end
+end
+
+function Task:tick(now_ms) call(self, 'tick', self.collector, now_ms) end
+
+function Task:finish() call(self, 'finish', self.collector) end
+
+---------------------------------------------------------------------------------------------------
+-- spouts
+
+--- Calls next_tuple up to turn.count times; replays that are due come first.
+function Task:run_spout(turn)
+  local pointer = self.executor.pointer
+  local again_ms = -1
+  if self.replays then
+    local emitted
+    emitted, again_ms = self.replays:emit_due(turn.count)
+    if emitted > 0 then
+      C.sl_abi_spout_end(pointer, turn, emitted, SPOUT_EMITTED, -1)
+      return
+    end
+  end
+  if self.is_user_done or turn.argument ~= 0 then
+    local result = again_ms >= 0 and SPOUT_NOTHING or SPOUT_DONE
+    C.sl_abi_spout_end(pointer, turn, 0, result, again_ms)
+    return
+  end
+  local ok, calls, result = pcall(self.loop, turn.count)
+  if not ok then
+    self.report_error(calls, 'next_tuple')
+    calls, result = 1, SPOUT_NOTHING
+  elseif result == SPOUT_DONE then
+    self.is_user_done = true
+  end
+  if tell_aside(self) and result == SPOUT_DONE and self.definition.fail then
+    self.is_user_done = false
+    result = SPOUT_NOTHING
+  end
+  if self.replays then
+    again_ms = self.replays:due_in()
+    if again_ms >= 0 and result == SPOUT_DONE then result = SPOUT_NOTHING end
+  end
+  C.sl_abi_spout_end(pointer, turn, calls, result, again_ms)
+end
+
+-- The loop over completed roots: returns when all are told; an error leaves `at` on the one told.
+local function ack_loop(rt, state)
+  local task, ids, self = rt.task, rt.ids, rt.self
+  local on_ack, on_fail, kept = rt.definition.ack, rt.definition.fail, rt.replays
+  local done = task.done
+  for i = state.at, state.count - 1 do
+    state.at = i
+    local entry = done[i]
+    local slot = rshift(entry, 1)
+    local id = ids[slot]
+    if band(entry, 1) == 0 then
+      if kept then kept:forget(slot) end
+      if on_ack then on_ack(self, id) end
+    elseif kept and kept:retry(slot) then
+      state.reopen = true
+    else
+      state.has_failed = true
+      if on_fail then on_fail(self, id) end
+    end
+  end
+end
+
+-- Runs a loop that counts in state.at until it comes to its end, past what raises.
+local function run_all(rt, loop, state)
+  repeat
+    local ok, err = pcall(loop, rt, state)
+    if not ok then
+      rt.report_error(err, 'ack')
+      state.at = state.at + 1
+    end
+  until ok or state.at >= state.count
+end
+
+-- Roots that completed during a call of next_tuple and whose slots were needed at once.
+local function aside_loop(rt, state)
+  local on_ack, on_fail = rt.definition.ack, rt.definition.fail
+  local list = state.list
+  for i = state.at, state.count - 1 do
+    state.at = i
+    local entry = list[i + 1]
+    local told = entry.has_failed and on_fail or not entry.has_failed and on_ack
+    if told then told(rt.self, entry.id) end
+  end
+end
+
+--- Takes completed roots aside, so that their slots are free again inside a call of next_tuple.
+function Task:take_aside()
+  local aside = self.aside or {}
+  self.aside = aside
+  for i = 0, self.task.done_count - 1 do
+    local entry = self.task.done[i]
+    local slot, has_failed = rshift(entry, 1), band(entry, 1) == 1
+    local is_retried = false
+    if self.replays then
+      if has_failed then
+        is_retried = self.replays:retry(slot)
+      else
+        self.replays:forget(slot)
+      end
+    end
+    if not is_retried then aside[#aside + 1] = { id = self.ids[slot], has_failed = has_failed } end
+  end
+  C.sl_abi_roots_release(self.task, self.task.done_count)
+end
+
+-- Tells what was taken aside; whether any of it had failed.
+local function tell_aside(rt)
+  local aside = rt.aside
+  if not aside then return false end
+  rt.aside = nil
+  run_all(rt, aside_loop, { at = 0, count = #aside, list = aside })
+  for _, entry in ipairs(aside) do
+    if entry.has_failed then return true end
+  end
+  return false
+end
+
+--- Tells the spout of completed roots.
+function Task:run_acks(turn)
+  local state = { at = 0, count = turn.count, reopen = false, has_failed = false }
+  run_all(self, ack_loop, state)
+  C.sl_abi_roots_release(self.task, state.count)
+  if state.has_failed and self.definition.fail then self.is_user_done = false end
+  if state.reopen or (state.has_failed and self.definition.fail) then
+    C.sl_abi_spout_reopen(self.task)
+  end
+  C.sl_abi_turn_end(self.executor.pointer, turn)
+end
+
+---------------------------------------------------------------------------------------------------
+-- life
+
+--- Gives the collector its emit functions, at first and whenever the routes change.
+function Task:route() collectors.route(self, self.executor) end
+
+--- Calls open or prepare; false when it raised.
+function Task:open()
+  local name = self.component.kind == 'spout' and 'open' or 'prepare'
+  if not call(self, name, self.context) then return false end
+  self.is_open = true
+  local options = self.component.options
+  if options.tick_every and self.definition.tick then
+    C.sl_abi_task_tick(self.task, options.tick_every * 1000, options.tick_aligned and 1 or 0)
+  end
+  C.sl_abi_task_opened(self.task)
+  return true
+end
+
+function Task:activate() call(self, 'activate') end
+
+function Task:deactivate() call(self, 'deactivate') end
+
+function Task:close()
+  if self.is_open then
+    call(self, self.component.kind == 'spout' and 'close' or 'cleanup')
+    self.is_open = false
+  end
+end
+
+local function spout_parts(rt)
+  local definition, task = rt.definition, rt.task
+  local wants_acks = definition.ack or definition.fail or rt.component.options.replay
+  task.wants_acks = wants_acks and 1 or 0
+  if wants_acks then rt.ids = {} end
+  if rt.component.options.replay then
+    rt.replays = replays.new(rt, rt.component.options.replay)
+    rt.keep = function(...) rt.replays:keep(...) end
+  end
+end
+
+--- A task of the plan that has been attached to its executor.
+---@param executor table streamlua.runtime.executor
+---@param planned table the task in the plan: {id, component, index}
+---@param pointer ffi.cdata* struct sl_task *
+function M.new(executor, planned, pointer)
+  local component = planned.component
+  local rt = setmetatable({
+    executor = executor,
+    plan = executor.plan,
+    planned = planned,
+    component = component,
+    definition = component.definition,
+    task = pointer,
+    self = setmetatable({}, { __index = component.definition }),
+    loops = {},
+    is_open = false,
+  }, Task)
+  rt.handler = function(err) return executor:describe_error(err) end
+  rt.report_error = function(err, where) executor:report_error(rt, err, where) end
+  if component.kind == 'spout' then
+    spout_parts(rt)
+  elseif component.options.manual_ack then
+    pointer.manual_ack = 1
+    rt.held = -1
+    rt.hold = hold_function(rt)
+  end
+  rt.context = contexts.new(rt)
+  rt.collector = collectors.new(rt)
+  rt:route()
+  if component.kind == 'spout' then
+    rt.loop = driver.spout(pointer, {
+      next_tuple = component.definition.next_tuple,
+      self = rt.self,
+      collector = rt.collector,
+    })
+  end
+  return rt
+end
+
+return M
