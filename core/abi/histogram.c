@@ -1,9 +1,10 @@
 /* Histograms for Lua. */
 
+#include "base/histogram.h"
+
 #include <math.h>
 
 #include "abi/abi.h"
-#include "base/histogram.h"
 
 struct sl_histogram *
 sl_abi_histogram_new(void)

@@ -1,8 +1,8 @@
 /*
  * What the Lua runtime calls of the engine: workers, executors, tasks, emitters, acks. Structs are
- * in stream/types.abi.h. Functions that return int give 0 (or what is said) on success and a negative
- * SL_E code with the error record set on failure.
- * This is a bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
+ * in stream/types.abi.h. Functions that return int give 0 (or what is said) on success and a
+ * negative SL_E code with the error record set on failure. This is a bare header: no preprocessor
+ * lines, only what both gcc and LuaJIT's parser accept.
  */
 
 struct sl_worker;
@@ -23,25 +23,30 @@ void sl_abi_worker_free(struct sl_worker *worker);
  * Adds a component (enum sl_task_kind; rank: position in topological order, members of a cycle
  * share rank and scc, scc -1 = in no cycle). Returns its index or an error.
  */
-int sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind, int32_t rank, int32_t scc);
+int sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind, int32_t rank,
+                            int32_t scc);
 
 /* Adds a stream of the component. Returns its index or an error. */
-int sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *name, int32_t field_count, int32_t is_direct);
+int sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *name,
+                         int32_t field_count, int32_t is_direct);
 
 /*
  * Lets the component read the stream; keys are positions of fields (from 0) for keyed groupings.
  * Returns its index or an error.
  */
-int sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component, int32_t grouping, const int32_t *keys, int32_t key_count);
+int sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component,
+                         int32_t grouping, const int32_t *keys, int32_t key_count);
 
 /* Sets the owner (task id) of each key group of a component. Returns 0 or an error. */
-int sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t *owners, int32_t count);
+int sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t *owners,
+                         int32_t count);
 
 /*
  * Plans a task: its id, its index in the component (from 0), its executor. Returns the id or an
  * error.
  */
-int sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index, int32_t executor);
+int sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index,
+                       int32_t executor);
 
 /* Takes a task out of the plan. Returns 0 or SL_ENOTFOUND. */
 int sl_abi_worker_remove_task(struct sl_worker *worker, int32_t id);
@@ -65,13 +70,15 @@ int sl_abi_worker_start(struct sl_worker *worker);
 void sl_abi_worker_join(struct sl_worker *worker);
 
 /* Sends a command (enum sl_command). Returns 0 or SL_EINVAL. */
-int sl_abi_worker_command(struct sl_worker *worker, int32_t executor, int32_t command, int32_t argument);
+int sl_abi_worker_command(struct sl_worker *worker, int32_t executor, int32_t command,
+                          int32_t argument);
 
 /* Waits for an event, at most timeout_ms (negative = for ever). Returns 1 with *event, or 0. */
 int sl_abi_worker_wait(struct sl_worker *worker, double timeout_ms, struct sl_event *event);
 
 /* Posts an event (enum sl_event_kind) to the owner, from any thread. */
-void sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, int32_t executor, const char *text, size_t len);
+void sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, int32_t executor,
+                        const char *text, size_t len);
 
 /* Reads the counters of a task; they may be a turn old. Returns 0 or SL_ENOTFOUND. */
 int sl_abi_worker_stats(struct sl_worker *worker, int32_t task, struct sl_task_stats *stats);
@@ -137,10 +144,12 @@ int sl_abi_executor_nested(struct sl_executor *executor, struct sl_turn *turn, i
  * One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH =
  * run this nested, SL_TURN_NONE = nothing moves (only without may_block).
  */
-int sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct sl_outbox *outbox, int32_t need, int32_t may_block);
+int sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn,
+                          struct sl_outbox *outbox, int32_t need, int32_t may_block);
 
 /* The same for a free root of a spout task or completed roots to take. */
-int sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task, int32_t may_block);
+int sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn,
+                               struct sl_task *task, int32_t may_block);
 
 /* Returns the time in milliseconds since the epoch. */
 double sl_abi_executor_now_ms(struct sl_executor *executor);
@@ -149,7 +158,8 @@ double sl_abi_executor_now_ms(struct sl_executor *executor);
 double sl_abi_executor_due_ms(struct sl_executor *executor);
 
 /* Ends a batch turn after `count` records; head is the first one not executed. */
-void sl_abi_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count, uint8_t *head);
+void sl_abi_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count,
+                      uint8_t *head);
 
 /* Returns how many records of the turn come before the task's current record. */
 int32_t sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn);
@@ -158,7 +168,8 @@ int32_t sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn
  * Ends a spout turn: calls made, how the last one ended (enum sl_spout_result), when to call
  * again at the latest (-1: as the back-off says).
  */
-void sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result, double again_ms);
+void sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls,
+                      int32_t result, double again_ms);
 
 /* Ends any other turn. */
 void sl_abi_turn_end(struct sl_executor *executor, struct sl_turn *turn);
@@ -219,7 +230,8 @@ int sl_abi_emitter_add_task(struct sl_emitter *emitter, int32_t route, int32_t t
  * Copies the scratch record to a chosen target with an edge for every anchor. Returns 0, or the
  * bytes that the outbox lacks room for.
  */
-int sl_abi_emitter_copy(struct sl_task *task, struct sl_emitter *emitter, int32_t target, int32_t bytes);
+int sl_abi_emitter_copy(struct sl_task *task, struct sl_emitter *emitter, int32_t target,
+                        int32_t bytes);
 
 /* Returns the task's record for building a tuple of up to `bytes` bytes. */
 struct sl_record *sl_abi_task_scratch(struct sl_task *task, int32_t bytes);

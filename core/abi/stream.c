@@ -1,18 +1,16 @@
 /* The engine for Lua: each function checks what a script could get wrong and calls room stream. */
 
-#include "abi/abi.h"
-#include "abi/engine.h"
-
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "abi/abi.h"
+#include "abi/engine.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "stream/executor.h"
 #include "stream/worker.h"
-
 
 struct sl_worker *
 sl_abi_worker_new(const struct sl_worker_options *options)
@@ -30,7 +28,8 @@ sl_abi_worker_free(struct sl_worker *worker)
 }
 
 int
-sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind, int32_t rank, int32_t scc)
+sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind, int32_t rank,
+                        int32_t scc)
 {
     if (worker == NULL) {
         return sl_err_set(SL_EINVAL, "no worker");
@@ -39,7 +38,8 @@ sl_abi_worker_component(struct sl_worker *worker, const char *name, int32_t kind
 }
 
 int
-sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *name, int32_t field_count, int32_t is_direct)
+sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *name,
+                     int32_t field_count, int32_t is_direct)
 {
     if (worker == NULL) {
         return sl_err_set(SL_EINVAL, "no worker");
@@ -48,7 +48,8 @@ sl_abi_worker_stream(struct sl_worker *worker, int32_t component, const char *na
 }
 
 int
-sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component, int32_t grouping, const int32_t *keys, int32_t key_count)
+sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component, int32_t grouping,
+                     const int32_t *keys, int32_t key_count)
 {
     if (worker == NULL) {
         return sl_err_set(SL_EINVAL, "no worker");
@@ -57,7 +58,8 @@ sl_abi_worker_reader(struct sl_worker *worker, int32_t stream, int32_t component
 }
 
 int
-sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t *owners, int32_t count)
+sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t *owners,
+                     int32_t count)
 {
     if (worker == NULL) {
         return sl_err_set(SL_EINVAL, "no worker");
@@ -66,7 +68,8 @@ sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int32_t 
 }
 
 int
-sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index, int32_t executor)
+sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index,
+                   int32_t executor)
 {
     if (worker == NULL) {
         return sl_err_set(SL_EINVAL, "no worker");
@@ -147,7 +150,8 @@ sl_abi_worker_wait(struct sl_worker *worker, double timeout_ms, struct sl_event 
 }
 
 void
-sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, int32_t executor, const char *text, size_t len)
+sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, int32_t executor,
+                   const char *text, size_t len)
 {
     if (worker == NULL) {
         return;
@@ -258,13 +262,15 @@ sl_abi_executor_nested(struct sl_executor *executor, struct sl_turn *turn, int32
 }
 
 int
-sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct sl_outbox *outbox, int32_t need, int32_t may_block)
+sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct sl_outbox *outbox,
+                      int32_t need, int32_t may_block)
 {
     return sl_executor_await(executor, turn, outbox, need, may_block);
 }
 
 int
-sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task, int32_t may_block)
+sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task,
+                           int32_t may_block)
 {
     return sl_executor_await_root(executor, turn, task, may_block);
 }
@@ -294,7 +300,8 @@ sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn)
 }
 
 void
-sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result, double again_ms)
+sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result,
+                 double again_ms)
 {
     sl_spout_end(executor, turn, calls, result, again_ms);
 }

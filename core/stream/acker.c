@@ -1,10 +1,10 @@
 /*
- * Acker tasks (`ackers = N`), as in JStorm and Storm: a root's tree is kept by the acker that its id
- * hashes to.  An entry is made by whatever comes first, init, ack or fail, so a fail before the init
- * is remembered (Storm; JStorm forgets it).  When the init is there, a value of 0 completes the tree
- * and a fail ends it; the spout's executor is told.  Entries that nobody finishes are forgotten after
- * the same rounds as in the spout, which fails them itself.  A tree that completes while its entry is
- * marked failed has failed.
+ * Acker tasks (`ackers = N`), as in JStorm and Storm: a root's tree is kept by the acker that its
+ * id hashes to.  An entry is made by whatever comes first, init, ack or fail, so a fail before the
+ * init is remembered (Storm; JStorm forgets it).  When the init is there, a value of 0 completes
+ * the tree and a fail ends it; the spout's executor is told.  Entries that nobody finishes are
+ * forgotten after the same rounds as in the spout, which fails them itself.  A tree that completes
+ * while its entry is marked failed has failed.
  */
 
 #include "base/alloc.h"

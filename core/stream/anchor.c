@@ -1,10 +1,10 @@
 /*
  * Anchors: where the edges of an emitted tuple hang, and the ack of the tuple that was executed.
  *
- * A tuple with one root, emitted by a bolt that acks automatically, takes the short way: one edge per
- * copy, noted in task->io.pending.  Everything else collects its anchors in task->anchors first, and
- * every copy gets an edge of its own for each.  Edges of one copy that hang on the same root are
- * merged, which the XOR makes equivalent; a tuple given twice as anchor counts twice.
+ * A tuple with one root, emitted by a bolt that acks automatically, takes the short way: one edge
+ * per copy, noted in task->io.pending.  Everything else collects its anchors in task->anchors
+ * first, and every copy gets an edge of its own for each.  Edges of one copy that hang on the same
+ * root are merged, which the XOR makes equivalent; a tuple given twice as anchor counts twice.
  *
  * Bolts with manual acks hold each tracked tuple in a slot with a generation until it is acked,
  * failed, or so old that its trees have timed out.

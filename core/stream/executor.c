@@ -5,12 +5,14 @@
  *
  * An emit without room runs other tasks of this executor nested, but only those that come later in
  * the topology (a higher rank).  That is what keeps an acyclic topology free of dead-lock: of all
- * tasks with input, one of the highest rank is never waited for in vain, since its own receivers have
- * nothing queued and its executor, if it waits, waits in a task of lower rank and may run it nested.
+ * tasks with input, one of the highest rank is never waited for in vain, since its own receivers
+ * have nothing queued and its executor, if it waits, waits in a task of lower rank and may run it
+ * nested.
  */
 
-#include "base/alloc.h"
 #include "stream/executor.h"
+
+#include "base/alloc.h"
 #include "stream/stream_priv.h"
 #include "stream/worker.h"
 
@@ -145,11 +147,9 @@ int
 sl_executor_detach(struct sl_executor *self, int32_t id)
 {
     struct sl_worker *worker = self->worker;
-    struct sl__task *task =
-        id >= 0 && id < worker->task_capacity ? worker->tasks[id] : NULL;
+    struct sl__task *task = id >= 0 && id < worker->task_capacity ? worker->tasks[id] : NULL;
     if (task == NULL || task->executor != self) {
-        return sl_err_set(SL_ENOTFOUND, "task %d is not attached to executor %d", id,
-                          self->index);
+        return sl_err_set(SL_ENOTFOUND, "task %d is not attached to executor %d", id, self->index);
     }
     if (task->input.first != NULL || task->inner.first != NULL || task->is_busy) {
         return sl_err_set(SL_EAGAIN, "task %d still has input", id);
@@ -346,8 +346,8 @@ is_cycle_full(const struct sl__task *task)
 static bool
 bolt_can_run(struct sl_executor *self, struct sl__task *task, int32_t above_rank)
 {
-    return !task->is_busy && task->is_open && task->rank > above_rank &&
-           has_records(self, task) && !sl__task_is_gated(task) && !is_cycle_full(task);
+    return !task->is_busy && task->is_open && task->rank > above_rank && has_records(self, task) &&
+           !sl__task_is_gated(task) && !is_cycle_full(task);
 }
 
 static int
@@ -700,8 +700,8 @@ is_quiet_now(const struct sl__task *task)
     }
     for (size_t i = 0; i < task->outboxes.count; i++) {
         const struct sl__outbox *outbox = task->outboxes.items[i];
-        if (outbox->is_cyclic && (outbox->io.count > 0 ||
-                                  __atomic_load_n(&outbox->in_flight, __ATOMIC_SEQ_CST) > 0)) {
+        if (outbox->is_cyclic &&
+            (outbox->io.count > 0 || __atomic_load_n(&outbox->in_flight, __ATOMIC_SEQ_CST) > 0)) {
             return false;
         }
     }
@@ -723,8 +723,8 @@ cycle_is_quiet(struct sl_executor *self, int32_t scc)
         for (size_t c = 0; c < worker->components.count && is_quiet; c++) {
             const struct sl__component *component = &worker->components.items[c];
             for (size_t i = 0; component->scc == scc && i < component->tasks.count; i++) {
-                struct sl__task *task = __atomic_load_n(
-                    &worker->tasks[component->tasks.items[i]], __ATOMIC_ACQUIRE);
+                struct sl__task *task =
+                    __atomic_load_n(&worker->tasks[component->tasks.items[i]], __ATOMIC_ACQUIRE);
                 if (task == NULL || !__atomic_load_n(&task->is_quiet, __ATOMIC_SEQ_CST)) {
                     is_quiet = false;
                     break;
@@ -740,15 +740,16 @@ cycle_is_quiet(struct sl_executor *self, int32_t scc)
 static bool
 has_input_ended(struct sl_executor *self, struct sl__task *task)
 {
-    if (task->io.kind != SL_TASK_BOLT || !task->is_open || task->is_finished || task->is_busy ||
+    if (task->io.kind != SL_TASK_BOLT || !task->is_open || task->is_busy ||
         has_records(self, task) || task->last_seen < task->last_expected) {
         return false;
     }
     if (task->scc < 0) {
-        return task->last_expected > 0;
+        return task->last_expected > 0 && !task->is_finished;
     }
+    /* Also of a finished one: the others of its cycle wait for it to be quiet. */
     __atomic_store_n(&task->is_quiet, is_quiet_now(task), __ATOMIC_SEQ_CST);
-    return cycle_is_quiet(self, task->scc);
+    return !task->is_finished && cycle_is_quiet(self, task->scc);
 }
 
 static bool
@@ -830,8 +831,8 @@ next_deadline(const struct sl_executor *self)
     uint64_t deadline = self->timer_at_ns;
     for (size_t i = 0; i < self->spouts.count; i++) {
         const struct sl__task *task = self->spouts.items[i];
-        bool is_polled = task->is_open && !task->is_busy && !task->is_done &&
-                         !task->is_finished && (self->is_active || task->is_draining) &&
+        bool is_polled = task->is_open && !task->is_busy && !task->is_done && !task->is_finished &&
+                         (self->is_active || task->is_draining) &&
                          task->roots_in_use < self->worker->max_pending;
         if (is_polled && task->poll_at_ns > self->now_ns && task->poll_at_ns < deadline) {
             deadline = task->poll_at_ns;
@@ -849,8 +850,8 @@ wake_up(struct sl_executor *self)
 }
 
 /*
- * Nothing to do: spin a little, then announce the sleep, look once more, then park.  Returns to look
- * again in every case.
+ * Nothing to do: spin a little, then announce the sleep, look once more, then park.  Returns to
+ * look again in every case.
  */
 static void
 idle(struct sl_executor *self)

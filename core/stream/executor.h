@@ -1,8 +1,8 @@
 #pragma once
 /*
- * An executor: one thread's share of a worker.  Its Lua driver asks for the next turn, runs it, says
- * that it ended, and asks again; C never calls Lua.  All functions belong to the executor's thread
- * unless said otherwise.  Every error is a negative SL_E code with sl_err_last.
+ * An executor: one thread's share of a worker.  Its Lua driver asks for the next turn, runs it,
+ * says that it ended, and asks again; C never calls Lua.  All functions belong to the executor's
+ * thread unless said otherwise.  Every error is a negative SL_E code with sl_err_last.
  */
 
 #include "base/err.h"
@@ -19,18 +19,17 @@ int sl_executor_route(struct sl_executor *executor);
 int32_t sl_executor_index(const struct sl_executor *executor);
 int sl_executor_next(struct sl_executor *executor, struct sl_turn *turn, int32_t may_block);
 int sl_executor_nested(struct sl_executor *executor, struct sl_turn *turn, int32_t task);
-int sl_executor_await(struct sl_executor *executor, struct sl_turn *turn,
-                      struct sl_outbox *outbox, int32_t need, int32_t may_block);
-int sl_executor_await_root(struct sl_executor *executor, struct sl_turn *turn,
-                           struct sl_task *task, int32_t may_block);
+int sl_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct sl_outbox *outbox,
+                      int32_t need, int32_t may_block);
+int sl_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task,
+                           int32_t may_block);
 double sl_executor_now_ms(struct sl_executor *executor);
 double sl_executor_due_ms(struct sl_executor *executor);
 
-void sl_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count,
-                  uint8_t *head);
+void sl_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count, uint8_t *head);
 int32_t sl_batch_position(struct sl_executor *executor, struct sl_turn *turn);
-void sl_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls,
-                  int32_t result, double again_ms);
+void sl_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result,
+                  double again_ms);
 void sl_turn_end(struct sl_executor *executor, struct sl_turn *turn);
 
 void sl_task_opened(struct sl_task *task);

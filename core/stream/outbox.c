@@ -130,8 +130,8 @@ outbox_drop(struct sl__outbox *self)
 static bool
 runs_nested(const struct sl__outbox *self, const struct sl__task *dest)
 {
-    return !self->is_cyclic && !dest->is_busy && dest->is_open &&
-           dest->rank > self->source->rank && !sl__task_is_gated(dest);
+    return !self->is_cyclic && !dest->is_busy && dest->is_open && dest->rank > self->source->rank &&
+           !sl__task_is_gated(dest);
 }
 
 int

@@ -1,4 +1,5 @@
-/* Buffers of an executor: blocks of one size, made on demand up to a limit, then reused for ever. */
+/* Buffers of an executor: blocks of one size, made on demand up to a limit, then reused for ever.
+ */
 
 #include "base/alloc.h"
 #include "stream/stream_priv.h"
@@ -62,8 +63,8 @@ sl__batch_give(struct sl_executor *executor, struct sl__batch *batch)
         struct sl__batch *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
         do {
             batch->next = head;
-        } while (!__atomic_compare_exchange_n(&pool->returned, &head, batch, true,
-                                              __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(&pool->returned, &head, batch, true, __ATOMIC_RELEASE,
+                                              __ATOMIC_RELAXED));
     }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * A single-producer single-consumer ring of fixed-size items.  Each side keeps a private copy of the
- * other's index and reads the shared one only when the copy says full or empty, so that in steady
- * state the two threads touch each other's cache line once per lap, not once per item.
+ * A single-producer single-consumer ring of fixed-size items.  Each side keeps a private copy of
+ * the other's index and reads the shared one only when the copy says full or empty, so that in
+ * steady state the two threads touch each other's cache line once per lap, not once per item.
  */
 
 #include <stdbool.h>

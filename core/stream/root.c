@@ -1,8 +1,8 @@
 /*
- * Roots: the tuple trees of a spout task, tracked where they were emitted.  A root has a slot with a
- * generation, taken from a free list, so that one slow tree holds up no other; its id is
- * spout index (16 bits) | generation (24) | slot (24).  Every edge is XORed in twice, when its tuple
- * is emitted and when that is acked, so the tree is complete when the value is 0 and the emit has
+ * Roots: the tuple trees of a spout task, tracked where they were emitted.  A root has a slot with
+ * a generation, taken from a free list, so that one slow tree holds up no other; its id is spout
+ * index (16 bits) | generation (24) | slot (24).  Every edge is XORed in twice, when its tuple is
+ * emitted and when that is acked, so the tree is complete when the value is 0 and the emit has
  * written all its copies.  A fail is remembered when it comes first (Storm; JStorm forgets it), and
  * an ack whose generation is not the slot's is late and ignored.  Time-outs: a root remembers the
  * round it began in and fails when five rounds of T/4 have begun since, which is after more than T

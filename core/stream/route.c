@@ -2,10 +2,10 @@
  * Routes: which task of a reader gets a tuple.  Targets are in ascending order of task id.
  *   shuffle, none, local or shuffle   a random permutation walked in a circle: exactly even
  *   fields                            the owner of the key's group in the plan
- *   partial key                       of two targets seeded by the key, the one used less by this task
- *   global                            the lowest id        all, direct, custom   as named
- * (Storm's groupings; JStorm's abs(hash) % n is replaced by key groups, which keep most keys in place
- * when the parallelism changes.)
+ *   partial key                       of two targets seeded by the key, the one used less by this
+ * task global                            the lowest id        all, direct, custom   as named
+ * (Storm's groupings; JStorm's abs(hash) % n is replaced by key groups, which keep most keys in
+ * place when the parallelism changes.)
  */
 
 #include "base/alloc.h"
@@ -71,8 +71,7 @@ emitter_add(struct sl_emitter *io, struct sl_outbox *outbox)
     struct sl__emitter *self = (struct sl__emitter *)io;
     if (io->target_count == self->target_capacity) {
         self->target_capacity = self->target_capacity * 2 + 8;
-        io->targets =
-            sl_realloc(io->targets, (size_t)self->target_capacity * sizeof(*io->targets));
+        io->targets = sl_realloc(io->targets, (size_t)self->target_capacity * sizeof(*io->targets));
     }
     io->targets[io->target_count++] = outbox;
 }
@@ -113,8 +112,7 @@ sl_emitter_add_key(struct sl_emitter *io, int32_t route_index, uint64_t hash)
 int
 sl_emitter_add_task(struct sl_emitter *io, int32_t route_index, int32_t task)
 {
-    struct sl_outbox *outbox =
-        route_find(&((struct sl__route *)io->routes)[route_index].io, task);
+    struct sl_outbox *outbox = route_find(&((struct sl__route *)io->routes)[route_index].io, task);
     if (outbox == NULL) {
         return SL_ENOTFOUND;
     }
@@ -197,8 +195,8 @@ route_groups(struct sl__route *route, const struct sl__component *component)
             last_index = target_index(route, last_task);
         }
         if (last_index < 0) {
-            return sl_err_set(SL_EINVAL, "key group %d of component %s belongs to task %d, %s",
-                              i, component->name, last_task, "which does not read the stream");
+            return sl_err_set(SL_EINVAL, "key group %d of component %s belongs to task %d, %s", i,
+                              component->name, last_task, "which does not read the stream");
         }
         route->groups[i] = last_index;
     }
@@ -226,8 +224,7 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
         route->io.targets[i] = &outbox->io;
         route->order[i] = i;
     }
-    sl_random_shuffle(&task->executor->random, route->order, (size_t)count,
-                      sizeof(*route->order));
+    sl_random_shuffle(&task->executor->random, route->order, (size_t)count, sizeof(*route->order));
     return reader->grouping == SL_GROUPING_FIELDS && count > 0 ? route_groups(route, component) : 0;
 }
 

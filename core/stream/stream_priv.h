@@ -5,7 +5,8 @@
  *   executor, its tasks, emitters, outboxes, roots   only the executor's own thread
  *   batch                                            the thread that holds it; moves through a ring
  *   outbox.in_flight, pool free lists, bell          any thread, by atomics
- *   worker plan (components, streams, readers)       changed by the owner under plan_lock, read under it
+ *   worker plan (components, streams, readers)       changed by the owner under plan_lock, read
+ * under it
  */
 
 #include <pthread.h>

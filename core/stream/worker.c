@@ -235,8 +235,8 @@ has_component(const struct sl_worker *self, int32_t component)
 }
 
 int
-sl_worker_stream(struct sl_worker *self, int32_t component, const char *name,
-                 int32_t field_count, int32_t is_direct)
+sl_worker_stream(struct sl_worker *self, int32_t component, const char *name, int32_t field_count,
+                 int32_t is_direct)
 {
     if (!has_component(self, component) || field_count < 0) {
         return sl_err_set(SL_EINVAL, "stream %s: no component %d", name, component);
@@ -258,9 +258,8 @@ sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int3
 {
     struct sl__reader reader = {
         .stream = stream, .component = component, .grouping = grouping, .key_count = key_count};
-    if (stream < 0 || (size_t)stream >= self->streams.count ||
-        !has_component(self, component) || key_count < 0 ||
-        key_count > (int32_t)(sizeof(reader.keys) / sizeof(reader.keys[0]))) {
+    if (stream < 0 || (size_t)stream >= self->streams.count || !has_component(self, component) ||
+        key_count < 0 || key_count > (int32_t)(sizeof(reader.keys) / sizeof(reader.keys[0]))) {
         return sl_err_set(SL_EINVAL, "reader of stream %d in component %d with %d keys", stream,
                           component, key_count);
     }
@@ -303,8 +302,8 @@ int
 sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
                int32_t executor)
 {
-    if (!has_component(self, component) || id < 0 || id >= self->task_capacity ||
-        executor < 0 || executor >= self->executor_count || self->task_executor[id] >= 0) {
+    if (!has_component(self, component) || id < 0 || id >= self->task_capacity || executor < 0 ||
+        executor >= self->executor_count || self->task_executor[id] >= 0) {
         return sl_err_set(SL_EINVAL, "task %d of component %d on executor %d", id, component,
                           executor);
     }

@@ -1,8 +1,9 @@
 #pragma once
 /*
  * A worker: the executors of one process, the plan of their tasks and streams, and the events they
- * post.  The plan is made before the executors start; while they run, tasks may be added and removed
- * (then every executor is sent SL_COMMAND_ROUTES).  Its owner is one thread, that which made it.
+ * post.  The plan is made before the executors start; while they run, tasks may be added and
+ * removed (then every executor is sent SL_COMMAND_ROUTES).  Its owner is one thread, that which
+ * made it.
  */
 
 #include "base/err.h"
@@ -24,8 +25,8 @@ int sl_worker_component(struct sl_worker *self, const char *name, int32_t kind, 
                         int32_t scc);
 int sl_worker_stream(struct sl_worker *self, int32_t component, const char *name,
                      int32_t field_count, int32_t is_direct);
-int sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component,
-                     int32_t grouping, const int32_t *keys, int32_t key_count);
+int sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int32_t grouping,
+                     const int32_t *keys, int32_t key_count);
 /* owners[group] = id of a task of the component. */
 int sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owners,
                      int32_t count);
@@ -43,8 +44,7 @@ const char *sl_worker_boot(const struct sl_worker *self, size_t *len);
 int sl_worker_start(struct sl_worker *self, sl_executor_main_fn main);
 /* Joins the threads; they must have been told to stop. */
 void sl_worker_join(struct sl_worker *self);
-int sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command,
-                      int32_t argument);
+int sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument);
 
 /* Waits up to timeout_ms for an event; 1 and *out, or 0. Negative timeouts wait for ever. */
 int sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *out);

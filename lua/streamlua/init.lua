@@ -25,7 +25,7 @@
 local M = {}
 
 --- Returned by `next_tuple` of a spout that has nothing more to emit.
-M.DONE = setmetatable({}, { __tostring = function() return 'streamlua.DONE' end })
+M.DONE = require('streamlua.runtime.constants').DONE
 
 -- Where the other parts come from: module, and field of it (nil = the module itself).
 local parts = {

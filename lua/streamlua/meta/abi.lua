@@ -337,6 +337,150 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field entries ffi.cdata*
 ---@field bytes ffi.cdata*
 ---@field checksum ffi.cdata*
+--- One field of a record: 16 bytes.
+---@class sl_slot: ffi.cdata*
+---@field tag integer
+---@field len integer
+---@field number number
+---@field i64 ffi.cdata*
+---@field u64 ffi.cdata*
+---@field offset ffi.cdata*
+
+--- A root of the tuple tree and the edge by which a tuple hangs on it.
+---@class sl_pair: ffi.cdata*
+---@field root ffi.cdata*
+---@field edge ffi.cdata*
+
+--- A flat tuple:  | len anchors | root edge | slot 0 .. slot n-1 | bytes, each 8-aligned | pairs |
+--- The first pair is in the header, `anchors - 1` further ones are the last bytes of the record.
+---@class sl_record: ffi.cdata*
+---@field len integer
+---@field anchors integer
+---@field root ffi.cdata*
+---@field edge ffi.cdata*
+---@field slots ffi.cdata*
+
+--- Records of one stream from one task to another, handed over as a whole.
+---@class sl_batch: ffi.cdata*
+---@field head ffi.cdata*
+---@field tail ffi.cdata*
+---@field count integer
+---@field source integer
+---@field dest integer
+---@field stream integer
+
+--- Where one task writes the records of one stream for one other task.
+---@class sl_outbox: ffi.cdata*
+---@field pos ffi.cdata*
+---@field limit ffi.cdata*
+---@field count integer
+---@field dest integer
+
+--- The way from one task's stream to the tasks of one reader.
+---@class sl_route: ffi.cdata*
+---@field grouping integer
+---@field component integer
+---@field target_count integer
+---@field key_count integer
+---@field keys ffi.cdata*
+---@field targets ffi.cdata*
+
+--- Everything one task needs to emit to one of its streams.
+---@class sl_emitter: ffi.cdata*
+---@field stream integer
+---@field field_count integer
+---@field is_direct integer
+---@field route_count integer
+---@field routes sl_route
+---@field target_count integer
+---@field targets ffi.cdata*
+
+--- The part of a task that its Lua driver reads and writes; C keeps more behind it.
+---@class sl_task: ffi.cdata*
+---@field record sl_record
+---@field pending ffi.cdata*
+---@field yield integer
+---@field emits integer
+---@field free_roots integer
+---@field wants_acks integer
+---@field done_count integer
+---@field done ffi.cdata*
+---@field manual_ack integer
+---@field id integer
+---@field index integer
+---@field component integer
+---@field kind integer
+---@field emitted number
+---@field executed number
+---@field acked number
+---@field failed number
+---@field errors number
+
+--- What an executor should do next.
+---@class sl_turn: ffi.cdata*
+---@field kind integer
+---@field task integer
+---@field count integer
+---@field command integer
+---@field argument integer
+---@field batch sl_batch
+---@field now_ms number
+
+--- An event; `text` belongs to the worker until the next event is taken.
+---@class sl_event: ffi.cdata*
+---@field kind integer
+---@field task integer
+---@field executor integer
+---@field text_len integer
+---@field text ffi.cdata*
+
+--- How a worker is made.
+---@class sl_worker_options: ffi.cdata*
+---@field executors integer
+---@field is_acking integer
+---@field message_timeout_ms number
+---@field max_spout_pending integer
+---@field task_capacity integer
+---@field spout_capacity integer
+---@field acker_capacity integer
+---@field batch_bytes integer
+---@field credit integer
+---@field pool_bytes number
+---@field is_manual_clock integer
+---@field manual_start_ms number
+---@field seed ffi.cdata*
+
+--- What is known of a task from outside; counters may lag behind by a turn.
+---@class sl_task_stats: ffi.cdata*
+---@field task integer
+---@field component integer
+---@field index integer
+---@field executor integer
+---@field emitted number
+---@field executed number
+---@field acked number
+---@field failed number
+---@field errors number
+---@field queued number
+---@field pending number
+
+--- The user code that an executor is in: task -1 = none.
+---@class sl_busy: ffi.cdata*
+---@field task integer
+---@field executor integer
+---@field for_ms number
+
+--- What the Lua runtime calls of the engine: workers, executors, tasks, emitters, acks. Structs are
+--- in stream/types.abi.h. Functions that return int give 0 (or what is said) on success and a
+--- negative SL_E code with the error record set on failure. This is a bare header: no preprocessor
+--- lines, only what both gcc and LuaJIT's parser accept.
+---@class sl_worker: ffi.cdata*
+
+---@class sl_executor: ffi.cdata*
+
+--- Histograms for Lua: whole numbers with a relative error of 1/64, in constant memory.
+--- This is a bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
+---@class sl_histogram: ffi.cdata*
 
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
@@ -442,6 +586,38 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_SCHED_NO integer
 ---@field SL_SCHED_YES integer
 ---@field SL_SCHED_AUTO integer
+---@field SL_TASK_SPOUT integer
+---@field SL_TASK_BOLT integer
+---@field SL_TASK_ACKER integer
+---@field SL_TURN_NONE integer
+---@field SL_TURN_BATCH integer
+---@field SL_TURN_SPOUT integer
+---@field SL_TURN_ACKS integer
+---@field SL_TURN_TICK integer
+---@field SL_TURN_FINISH integer
+---@field SL_TURN_COMMAND integer
+---@field SL_TURN_READY integer
+---@field SL_COMMAND_ACTIVATE integer
+---@field SL_COMMAND_DEACTIVATE integer
+---@field SL_COMMAND_ADD_TASK integer
+---@field SL_COMMAND_REMOVE_TASK integer
+---@field SL_COMMAND_ROUTES integer
+---@field SL_COMMAND_DRAIN integer
+---@field SL_COMMAND_STOP integer
+---@field SL_SPOUT_EMITTED integer
+---@field SL_SPOUT_NOTHING integer
+---@field SL_SPOUT_DONE integer
+---@field SL_FLUSH_OK integer
+---@field SL_FLUSH_RUN integer
+---@field SL_FLUSH_WAIT integer
+---@field SL_EVENT_FINISHED integer
+---@field SL_EVENT_READY integer
+---@field SL_EVENT_BROKEN integer
+---@field SL_EVENT_ERROR integer
+---@field SL_EVENT_DONE integer
+---@field SL_EVENT_REPORT integer
+---@field SL_EVENT_STOPPED integer
+---@field SL_EVENT_SIGNAL integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -938,5 +1114,470 @@ function C.sl_keyed_import_bytes(state, bytes, len, summary) end
 ---@param state sl_keyed|ffi.cdata*
 ---@param group integer
 function C.sl_keyed_remove_group(state, group) end
+--- Makes a worker without tasks; NULL with the error set when an option is out of range. Free it
+--- with sl_abi_worker_free.
+---@param options sl_worker_options|ffi.cdata*
+---@return sl_worker
+function C.sl_abi_worker_new(options) end
+
+--- Frees a worker whose executors have stopped. NULL is fine.
+---@param worker sl_worker|ffi.cdata*
+function C.sl_abi_worker_free(worker) end
+
+--- Adds a component (enum sl_task_kind; rank: position in topological order, members of a cycle
+--- share rank and scc, scc -1 = in no cycle). Returns its index or an error.
+---@param worker sl_worker|ffi.cdata*
+---@param name string|ffi.cdata*
+---@param kind integer
+---@param rank integer
+---@param scc integer
+---@return integer
+function C.sl_abi_worker_component(worker, name, kind, rank, scc) end
+
+--- Adds a stream of the component. Returns its index or an error.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@param name string|ffi.cdata*
+---@param field_count integer
+---@param is_direct integer
+---@return integer
+function C.sl_abi_worker_stream(worker, component, name, field_count, is_direct) end
+
+--- Lets the component read the stream; keys are positions of fields (from 0) for keyed groupings.
+--- Returns its index or an error.
+---@param worker sl_worker|ffi.cdata*
+---@param stream integer
+---@param component integer
+---@param grouping integer
+---@param keys ffi.cdata*
+---@param key_count integer
+---@return integer
+function C.sl_abi_worker_reader(worker, stream, component, grouping, keys, key_count) end
+
+--- Sets the owner (task id) of each key group of a component. Returns 0 or an error.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@param owners ffi.cdata*
+---@param count integer
+---@return integer
+function C.sl_abi_worker_groups(worker, component, owners, count) end
+
+--- Plans a task: its id, its index in the component (from 0), its executor. Returns the id or an
+--- error.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@param id integer
+---@param index integer
+---@param executor integer
+---@return integer
+function C.sl_abi_worker_task(worker, component, id, index, executor) end
+
+--- Takes a task out of the plan. Returns 0 or SL_ENOTFOUND.
+---@param worker sl_worker|ffi.cdata*
+---@param id integer
+---@return integer
+function C.sl_abi_worker_remove_task(worker, id) end
+
+--- Returns an executor, NULL when there is none of this index.
+---@param worker sl_worker|ffi.cdata*
+---@param index integer
+---@return sl_executor
+function C.sl_abi_worker_executor(worker, index) end
+
+--- Returns the number of executors.
+---@param worker sl_worker|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_executor_count(worker) end
+
+--- Sets the text that every executor reads when it starts.
+---@param worker sl_worker|ffi.cdata*
+---@param text string|ffi.cdata*
+---@param len integer
+function C.sl_abi_worker_set_boot(worker, text, len) end
+
+--- Returns that text (borrowed) and its length.
+---@param worker sl_worker|ffi.cdata*
+---@param len ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_worker_boot(worker, len) end
+
+--- Starts a thread with a Lua state of its own for each executor. Returns 0 or an error.
+---@param worker sl_worker|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_start(worker) end
+
+--- Waits for the threads; they must have been told to stop.
+---@param worker sl_worker|ffi.cdata*
+function C.sl_abi_worker_join(worker) end
+
+--- Sends a command (enum sl_command). Returns 0 or SL_EINVAL.
+---@param worker sl_worker|ffi.cdata*
+---@param executor integer
+---@param command integer
+---@param argument integer
+---@return integer
+function C.sl_abi_worker_command(worker, executor, command, argument) end
+
+--- Waits for an event, at most timeout_ms (negative = for ever). Returns 1 with *event, or 0.
+---@param worker sl_worker|ffi.cdata*
+---@param timeout_ms number
+---@param event sl_event|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_wait(worker, timeout_ms, event) end
+
+--- Posts an event (enum sl_event_kind) to the owner, from any thread.
+---@param worker sl_worker|ffi.cdata*
+---@param kind integer
+---@param task integer
+---@param executor integer
+---@param text string|ffi.cdata*
+---@param len integer
+function C.sl_abi_worker_post(worker, kind, task, executor, text, len) end
+
+--- Reads the counters of a task; they may be a turn old. Returns 0 or SL_ENOTFOUND.
+---@param worker sl_worker|ffi.cdata*
+---@param task integer
+---@param stats sl_task_stats|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_stats(worker, task, stats) end
+
+--- Tells which user code an executor is in and for how long.
+---@param worker sl_worker|ffi.cdata*
+---@param executor integer
+---@param busy sl_busy|ffi.cdata*
+function C.sl_abi_worker_busy(worker, executor, busy) end
+
+--- Returns a quantile (0..1) of the complete latency in milliseconds, -1 without any. The
+--- executors must have stopped.
+---@param worker sl_worker|ffi.cdata*
+---@param quantile number
+---@return number
+function C.sl_abi_worker_latency_ms(worker, quantile) end
+
+--- Returns how many tuples were dropped because a cycle of bolts overflowed.
+---@param worker sl_worker|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_dropped_in_cycles(worker) end
+
+--- Moves a manual clock on. Returns 0 or SL_EINVAL.
+---@param worker sl_worker|ffi.cdata*
+---@param ms number
+---@return integer
+function C.sl_abi_worker_advance(worker, ms) end
+
+--- Returns the time of the worker's clock in milliseconds since the epoch.
+---@param worker sl_worker|ffi.cdata*
+---@return number
+function C.sl_abi_worker_now_ms(worker) end
+
+--- From now on SIGINT and SIGTERM reach the worker's owner as SL_EVENT_SIGNAL. NULL gives them
+--- back their default. Returns 0 or an error.
+---@param worker sl_worker|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_catch_signals(worker) end
+
+--- Returns how many cores this process may use.
+---@return integer
+function C.sl_abi_core_count() end
+
+--- Returns milliseconds that never go back, with fractions.
+---@return number
+function C.sl_abi_monotonic_ms() end
+
+--- Writes out what stdio holds and ends the process at once, whatever its threads are doing.
+---@param code integer
+function C.sl_abi_process_exit(code) end
+
+--- Takes a planned task in and builds its emitters. Returns 0 or an error.
+---@param executor sl_executor|ffi.cdata*
+---@param task integer
+---@param out ffi.cdata*
+---@return integer
+function C.sl_abi_executor_attach(executor, task, out) end
+
+--- Lets a task go. Returns 0, SL_EAGAIN while it has input or output under way, SL_ENOTFOUND.
+---@param executor sl_executor|ffi.cdata*
+---@param task integer
+---@return integer
+function C.sl_abi_executor_detach(executor, task) end
+
+--- Builds the emitters of all attached tasks anew. Returns 0 or an error.
+---@param executor sl_executor|ffi.cdata*
+---@return integer
+function C.sl_abi_executor_route(executor) end
+
+--- Returns the index in the worker.
+---@param executor sl_executor|ffi.cdata*
+---@return integer
+function C.sl_abi_executor_index(executor) end
+
+--- Finds what to do next (enum sl_turn_kind) and stores it in *turn; without may_block
+--- SL_TURN_NONE when there is nothing. Every turn is ended by sl_abi_batch_end, sl_abi_spout_end
+--- or sl_abi_turn_end.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param may_block integer
+---@return integer
+function C.sl_abi_executor_next(executor, turn, may_block) end
+
+--- As next, but only input of this task, inside another one's turn.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param task integer
+---@return integer
+function C.sl_abi_executor_nested(executor, turn, task) end
+
+--- One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH =
+--- run this nested, SL_TURN_NONE = nothing moves (only without may_block).
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param outbox sl_outbox|ffi.cdata*
+---@param need integer
+---@param may_block integer
+---@return integer
+function C.sl_abi_executor_await(executor, turn, outbox, need, may_block) end
+
+--- The same for a free root of a spout task or completed roots to take.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param task sl_task|ffi.cdata*
+---@param may_block integer
+---@return integer
+function C.sl_abi_executor_await_root(executor, turn, task, may_block) end
+
+--- Returns the time in milliseconds since the epoch.
+---@param executor sl_executor|ffi.cdata*
+---@return number
+function C.sl_abi_executor_now_ms(executor) end
+
+--- Returns the milliseconds until a timer or a spout's back-off is due.
+---@param executor sl_executor|ffi.cdata*
+---@return number
+function C.sl_abi_executor_due_ms(executor) end
+
+--- Ends a batch turn after `count` records; head is the first one not executed.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param count integer
+---@param head ffi.cdata*
+function C.sl_abi_batch_end(executor, turn, count, head) end
+
+--- Returns how many records of the turn come before the task's current record.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@return integer
+function C.sl_abi_batch_position(executor, turn) end
+
+--- Ends a spout turn: calls made, how the last one ended (enum sl_spout_result), when to call
+--- again at the latest (-1: as the back-off says).
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+---@param calls integer
+---@param result integer
+---@param again_ms number
+function C.sl_abi_spout_end(executor, turn, calls, result, again_ms) end
+
+--- Ends any other turn.
+---@param executor sl_executor|ffi.cdata*
+---@param turn sl_turn|ffi.cdata*
+function C.sl_abi_turn_end(executor, turn) end
+
+--- The task is open and may run.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_task_opened(task) end
+
+--- Asks for ticks, aligned to multiples of the period or from now on.
+---@param task sl_task|ffi.cdata*
+---@param period_ms number
+---@param is_aligned integer
+function C.sl_abi_task_tick(task, period_ms, is_aligned) end
+
+--- A spout that was DONE is to be called again.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_spout_reopen(task) end
+
+--- Returns the number of streams the task emits.
+---@param task sl_task|ffi.cdata*
+---@return integer
+function C.sl_abi_task_emitter_count(task) end
+
+--- Returns an emitter; they come in the order of the component's streams.
+---@param task sl_task|ffi.cdata*
+---@param index integer
+---@return sl_emitter
+function C.sl_abi_task_emitter(task, index) end
+
+--- Returns a route of the emitter, NULL when there is none of this index.
+---@param emitter sl_emitter|ffi.cdata*
+---@param route integer
+---@return sl_route
+function C.sl_abi_emitter_route(emitter, route) end
+
+--- Hands the records over and finds a buffer with room for `need` bytes: enum sl_flush_result, or
+--- SL_ENOMEM.
+---@param outbox sl_outbox|ffi.cdata*
+---@param need integer
+---@return integer
+function C.sl_abi_outbox_flush(outbox, need) end
+
+--- Returns the next target of a shuffle.
+---@param route sl_route|ffi.cdata*
+---@return sl_outbox
+function C.sl_abi_route_next(route) end
+
+--- Returns the target of a key by its hash (fields, partial key).
+---@param route sl_route|ffi.cdata*
+---@param hash integer|ffi.cdata*
+---@return sl_outbox
+function C.sl_abi_route_key(route, hash) end
+
+--- The same for a key that is one number.
+---@param route sl_route|ffi.cdata*
+---@param key number
+---@return sl_outbox
+function C.sl_abi_route_number(route, key) end
+
+--- The same for a key that is one string.
+---@param route sl_route|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@return sl_outbox
+function C.sl_abi_route_string(route, key, len) end
+
+--- Forgets the chosen targets.
+---@param emitter sl_emitter|ffi.cdata*
+function C.sl_abi_emitter_clear(emitter) end
+
+--- Chooses the targets of a route without a key.
+---@param emitter sl_emitter|ffi.cdata*
+---@param route integer
+function C.sl_abi_emitter_add(emitter, route) end
+
+--- Chooses the target of a route by key.
+---@param emitter sl_emitter|ffi.cdata*
+---@param route integer
+---@param hash integer|ffi.cdata*
+function C.sl_abi_emitter_add_key(emitter, route, hash) end
+
+--- Chooses a task; SL_ENOTFOUND when the route does not lead there.
+---@param emitter sl_emitter|ffi.cdata*
+---@param route integer
+---@param task integer
+---@return integer
+function C.sl_abi_emitter_add_task(emitter, route, task) end
+
+--- Copies the scratch record to a chosen target with an edge for every anchor. Returns 0, or the
+--- bytes that the outbox lacks room for.
+---@param task sl_task|ffi.cdata*
+---@param emitter sl_emitter|ffi.cdata*
+---@param target integer
+---@param bytes integer
+---@return integer
+function C.sl_abi_emitter_copy(task, emitter, target, bytes) end
+
+--- Returns the task's record for building a tuple of up to `bytes` bytes.
+---@param task sl_task|ffi.cdata*
+---@param bytes integer
+---@return sl_record
+function C.sl_abi_task_scratch(task, bytes) end
+
+--- Begins a tree with this record as its only first edge; the task must have a free root. Returns
+--- the slot.
+---@param task sl_task|ffi.cdata*
+---@param record sl_record|ffi.cdata*
+---@return integer
+function C.sl_abi_root_open(task, record) end
+
+--- Begins a tree whose edges follow, and makes it the anchor of the next copies. Returns the slot.
+---@param task sl_task|ffi.cdata*
+---@return integer
+function C.sl_abi_root_begin(task) end
+
+--- All first edges of the tree have been written.
+---@param task sl_task|ffi.cdata*
+---@param slot integer
+function C.sl_abi_root_end(task, slot) end
+
+--- Frees the first `count` completed roots.
+---@param task sl_task|ffi.cdata*
+---@param count integer
+function C.sl_abi_roots_release(task, count) end
+
+--- Anchors a record on the current one, which has one root.
+---@param task sl_task|ffi.cdata*
+---@param record sl_record|ffi.cdata*
+function C.sl_abi_task_anchor(task, record) end
+
+--- Acks the current record.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_task_ack(task) end
+
+--- Fails the current record.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_task_fail(task) end
+
+--- Starts the time-out of the current record's roots again.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_task_reset(task) end
+
+--- Keeps the current record for a later ack. Returns its handle, -1 when it is untracked.
+---@param task sl_task|ffi.cdata*
+---@return number
+function C.sl_abi_task_hold(task) end
+
+--- Acks or fails a kept record. SL_ENOTFOUND when it was settled before or is too old.
+---@param task sl_task|ffi.cdata*
+---@param handle number
+---@param has_failed integer
+---@return integer
+function C.sl_abi_held_settle(task, handle, has_failed) end
+
+--- Starts the time-out of a kept record's roots again.
+---@param task sl_task|ffi.cdata*
+---@param handle number
+---@return integer
+function C.sl_abi_held_reset(task, handle) end
+
+--- Begins an empty list of anchors.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_anchors_clear(task) end
+
+--- Adds the current record to the anchors.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_anchors_add_current(task) end
+
+--- Adds a kept record to the anchors; nothing when it is too old.
+---@param task sl_task|ffi.cdata*
+---@param handle number
+function C.sl_abi_anchors_add_held(task, handle) end
+
+--- Makes an empty histogram; free it with sl_abi_histogram_free.
+---@return sl_histogram
+function C.sl_abi_histogram_new() end
+
+--- Frees a histogram; NULL is fine.
+---@param histogram sl_histogram|ffi.cdata*
+function C.sl_abi_histogram_free(histogram) end
+
+--- Counts a value, rounded to a whole number.
+---@param histogram sl_histogram|ffi.cdata*
+---@param value number
+function C.sl_abi_histogram_record(histogram, value) end
+
+--- Returns how many values were counted.
+---@param histogram sl_histogram|ffi.cdata*
+---@return number
+function C.sl_abi_histogram_count(histogram) end
+
+--- Returns the value at a quantile in 0..1, 0 without any.
+---@param histogram sl_histogram|ffi.cdata*
+---@param quantile number
+---@return number
+function C.sl_abi_histogram_quantile(histogram, quantile) end
+
+--- Returns the mean, 0 without any.
+---@param histogram sl_histogram|ffi.cdata*
+---@return number
+function C.sl_abi_histogram_mean(histogram) end
 
 return C

@@ -61,7 +61,9 @@ end
 
 local KINDS = { spout = C.SL_TASK_SPOUT, bolt = C.SL_TASK_BOLT }
 
-local function add_component(plan, described, entry)
+-- Where a component stands among the user's own: the engine's streams to and from __acker and others
+-- would put all of them on cycles.
+local function add_component(plan, described, place, entry)
   local component = {
     name = described.name,
     kind = described.kind,
@@ -69,8 +71,8 @@ local function add_component(plan, described, entry)
     definition = entry and entry.definition,
     options = entry and entry.options or {},
     config = entry and setmetatable(entry.config or {}, { __index = plan.config }) or plan.config,
-    rank = described.rank,
-    scc = described.cyclic and described.scc or -1,
+    rank = place and place.rank or 0,
+    scc = place and place.cyclic and place.scc or -1,
     tasks = {},
     index = #plan.components,
     streams = {},
@@ -126,6 +128,10 @@ end
 ---@return table plan
 function M.new(topology, options)
   local described = assert(topology:system())
+  local places = {}
+  for _, place in ipairs(assert(native.describe(assert(topology:native()))).components) do
+    places[place.name] = place
+  end
   local settings = topology:settings()
   local plan = {
     name = topology.name,
@@ -146,7 +152,7 @@ function M.new(topology, options)
   for _, component in ipairs(described.components) do
     local entry = topology:component(component.name)
     if entry or (component.name == '__acker' and settings.acking) then
-      local planned = add_component(plan, component, entry)
+      local planned = add_component(plan, component, places[component.name], entry)
       if entry then add_streams(plan, planned, entry) end
     end
   end

@@ -99,41 +99,6 @@ function Task:finish() call(self, 'finish', self.collector) end
 ---------------------------------------------------------------------------------------------------
 -- spouts
 
---- Calls next_tuple up to turn.count times; replays that are due come first.
-function Task:run_spout(turn)
-  local pointer = self.executor.pointer
-  local again_ms = -1
-  if self.replays then
-    local emitted
-    emitted, again_ms = self.replays:emit_due(turn.count)
-    if emitted > 0 then
-      C.sl_abi_spout_end(pointer, turn, emitted, SPOUT_EMITTED, -1)
-      return
-    end
-  end
-  if self.is_user_done or turn.argument ~= 0 then
-    local result = again_ms >= 0 and SPOUT_NOTHING or SPOUT_DONE
-    C.sl_abi_spout_end(pointer, turn, 0, result, again_ms)
-    return
-  end
-  local ok, calls, result = pcall(self.loop, turn.count)
-  if not ok then
-    self.report_error(calls, 'next_tuple')
-    calls, result = 1, SPOUT_NOTHING
-  elseif result == SPOUT_DONE then
-    self.is_user_done = true
-  end
-  if tell_aside(self) and result == SPOUT_DONE and self.definition.fail then
-    self.is_user_done = false
-    result = SPOUT_NOTHING
-  end
-  if self.replays then
-    again_ms = self.replays:due_in()
-    if again_ms >= 0 and result == SPOUT_DONE then result = SPOUT_NOTHING end
-  end
-  C.sl_abi_spout_end(pointer, turn, calls, result, again_ms)
-end
-
 -- The loop over completed roots: returns when all are told; an error leaves `at` on the one told.
 local function ack_loop(rt, state)
   local task, ids, self = rt.task, rt.ids, rt.self
@@ -209,6 +174,41 @@ local function tell_aside(rt)
     if entry.has_failed then return true end
   end
   return false
+end
+
+--- Calls next_tuple up to turn.count times; replays that are due come first.
+function Task:run_spout(turn)
+  local pointer = self.executor.pointer
+  local again_ms = -1
+  if self.replays then
+    local emitted
+    emitted, again_ms = self.replays:emit_due(turn.count)
+    if emitted > 0 then
+      C.sl_abi_spout_end(pointer, turn, emitted, SPOUT_EMITTED, -1)
+      return
+    end
+  end
+  if self.is_user_done or turn.argument ~= 0 then
+    local result = again_ms >= 0 and SPOUT_NOTHING or SPOUT_DONE
+    C.sl_abi_spout_end(pointer, turn, 0, result, again_ms)
+    return
+  end
+  local ok, calls, result = pcall(self.loop, turn.count)
+  if not ok then
+    self.report_error(calls, 'next_tuple')
+    calls, result = 1, SPOUT_NOTHING
+  elseif result == SPOUT_DONE then
+    self.is_user_done = true
+  end
+  if tell_aside(self) and result == SPOUT_DONE and self.definition.fail then
+    self.is_user_done = false
+    result = SPOUT_NOTHING
+  end
+  if self.replays then
+    again_ms = self.replays:due_in()
+    if again_ms >= 0 and result == SPOUT_DONE then result = SPOUT_NOTHING end
+  end
+  C.sl_abi_spout_end(pointer, turn, calls, result, again_ms)
 end
 
 --- Tells the spout of completed roots.
