@@ -337,6 +337,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field entries ffi.cdata*
 ---@field bytes ffi.cdata*
 ---@field checksum ffi.cdata*
+
 --- One field of a record: 16 bytes.
 ---@class sl_slot: ffi.cdata*
 ---@field tag integer
@@ -1114,6 +1115,7 @@ function C.sl_keyed_import_bytes(state, bytes, len, summary) end
 ---@param state sl_keyed|ffi.cdata*
 ---@param group integer
 function C.sl_keyed_remove_group(state, group) end
+
 --- Makes a worker without tasks; NULL with the error set when an option is out of range. Free it
 --- with sl_abi_worker_free.
 ---@param options sl_worker_options|ffi.cdata*
