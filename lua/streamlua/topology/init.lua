@@ -163,6 +163,11 @@ function Topology:bolt(name, made, options)
   return (call(add, self, 'bolt', name, made, options, file, line))
 end
 
+--- State spouts are reserved: raises.
+function Topology.state_spout()
+  error('state_spout: state spouts are reserved and can not be used', 2)
+end
+
 --- The entry of a component, or nil.
 ---@param name string
 ---@return table?

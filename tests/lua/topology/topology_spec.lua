@@ -120,6 +120,7 @@ describe('a topology', function()
       { function() t:bolt('x', bolt(), { parallelism = '2' }) end, 'parallelism must be a number' },
       { function() t:bolt('x', bolt(), { config = 1 }) end, 'config must be a table' },
       { function() t.bolt('x', bolt()) end, 'call it as t:bolt' },
+      { function() t:state_spout('x', spout()) end, 'reserved' },
       { function() t:bolt('y', bolt()):shuffle() end, 'the source must be the name' },
       { function() t:bolt('y', bolt()):shuffle('s', 1) end, 'the stream must be a name' },
       { function() t:bolt('y', bolt()):fields('s') end, 'fields must be a list' },

@@ -2,6 +2,7 @@
 
 local isolated = require 'streamlua.cli.isolated'
 local load = require 'streamlua.topology.load'
+local place = require 'streamlua.topology.place'
 local script = require 'streamlua.cli.script'
 local topology = require 'streamlua.topology'
 local units = require 'streamlua.units'
@@ -62,8 +63,8 @@ local function print_text(context, path, report, errors, warnings)
     if problem.hint then context:note('hint: ' .. problem.hint) end
     if problem.traceback and context.verbose > 0 then context.stderr:write(problem.traceback, '\n') end
   end
-  local what = report.name and ("%s '%s'"):format(
-    report.kind == 'streaming' and 'stream' or 'topology', report.name) or path
+  local what = report.name and ('%s %s'):format(
+    report.kind == 'streaming' and 'stream' or 'topology', place.shown(report.name)) or path
   if errors > 0 or warnings > 0 then
     context:note(('%s: %s'):format(what, script.count_text(errors, warnings)))
   else
