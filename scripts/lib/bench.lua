@@ -94,18 +94,10 @@ function Bench:least(rounds, fn)
   return -self:best(rounds, function(round) return -fn(round) end)
 end
 
-local ffi = require 'ffi'
-ffi.cdef [[
-struct sl_bench_timespec { long sec; long nsec; };
-int clock_gettime(int clock, struct sl_bench_timespec *time);
-]]
-local time = ffi.new('struct sl_bench_timespec')
+local libc = require 'streamlua.connectors.libc'
 
 --- Seconds of a monotonic clock.
-function Bench:now()
-  ffi.C.clock_gettime(1, time)
-  return tonumber(time.sec) + tonumber(time.nsec) * 1e-9
-end
+function Bench:now() return libc.clock_s('mono') end
 
 local function usage(message)
   io.stderr:write('error: ', message, '\nusage: scripts/bench [--quick] [--json] [--list] [ID ...]\n')
@@ -140,16 +132,23 @@ local function read_workloads()
     if type(workload) == 'table' and workload.id then out[#out + 1] = workload end
   end
   pipe:close()
-  table.sort(out, function(a, b) return id_key(a.id) < id_key(b.id) end)
+  table.sort(out, function(a, b)
+    if a.id ~= b.id then return id_key(a.id) < id_key(b.id) end
+    return a.name < b.name
+  end)
   return out
 end
 
 local function select_workloads(workloads, ids)
   if #ids == 0 then return workloads end
-  local by_id, out = {}, {}
-  for _, workload in ipairs(workloads) do by_id[workload.id] = workload end
+  local out = {}
   for _, id in ipairs(ids) do
-    out[#out + 1] = by_id[id] or usage('unknown workload: ' .. id)
+    -- One id may have several files.
+    local before = #out
+    for _, workload in ipairs(workloads) do
+      if workload.id == id then out[#out + 1] = workload end
+    end
+    if #out == before then usage('unknown workload: ' .. id) end
   end
   return out
 end

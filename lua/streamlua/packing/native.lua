@@ -116,36 +116,44 @@ local function keep_slots(containers, current)
   end
 end
 
+--- A request as the core takes it. The struct only points to its arrays: keep the whole table as
+--- long as it is used.
+---@param request table normal form
+---@return table prepared {struct=, names= by number, ...}
+function M.prepare(request)
+  local components, numbers, names = component_arrays(request)
+  local struct = ffi.new('struct sl_packing_request')
+  struct.components, struct.component_count = components, #request.components
+  struct.containers = request.containers or UNSET
+  fill_config(struct.config, request.config)
+  local prepared = { struct = struct, names = names, components = components }
+  if request.current then
+    local changes = ffi.new('int32_t[?]', #request.components)
+    for component, change in pairs(request.changes or {}) do
+      changes[numbers[component]] = change
+    end
+    prepared.changes, prepared.current = changes, { plan_arrays(request.current, numbers) }
+    struct.current, struct.changes = prepared.current[1], changes
+  end
+  return prepared
+end
+
 --- Calls a packer of the core. The request's `current` decides between pack and repack.
 ---@param request table normal form
 ---@param name string a built-in packer
 ---@return table? plan
 ---@return table|streamlua.Error warnings list of {container=, resource=}, or the error
 function M.pack(request, name)
-  local components, numbers, names = component_arrays(request)
-  local struct = ffi.new('struct sl_packing_request')
-  struct.components, struct.component_count = components, #request.components
-  struct.containers = request.containers or UNSET
-  fill_config(struct.config, request.config)
-  -- The struct only points to these; the table keeps them until the call is over.
-  local borrowed = { components }
-  if request.current then
-    local changes = ffi.new('int32_t[?]', #request.components)
-    for component, change in pairs(request.changes or {}) do
-      changes[numbers[component]] = change
-    end
-    borrowed = { components, changes, plan_arrays(request.current, numbers) }
-    struct.current, struct.changes = borrowed[3], changes
-  end
+  local prepared = M.prepare(request)
   local out = ffi.new('struct sl_packing_plan *[1]')
-  local rc = C.sl_abi_packing_pack(M.packers[name], struct, out)
-  if rc ~= 0 or #borrowed == 0 then return err.last() end
+  local rc = C.sl_abi_packing_pack(M.packers[name], prepared.struct, out)
+  if rc ~= 0 then return err.last() end
   local packed = ffi.gc(out[0], C.sl_abi_packing_plan_free)
   local plan = {
     topology = request.topology,
     version = request.current and request.current.version + 1 or 1,
     packing = name,
-    containers = plan_table(packed, names),
+    containers = plan_table(packed, prepared.names),
   }
   local warnings = {}
   for i = 0, packed.warning_count - 1 do
