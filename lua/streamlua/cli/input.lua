@@ -19,7 +19,11 @@ local function failed(code, message, line)
   return { code = code, message = message, line = line }
 end
 
-local function open(path)
+local function too_large(limit)
+  return failed('invalid', ('larger than %d bytes'):format(limit))
+end
+
+local function open(path, limit)
   if path == '-' then
     return io.stdin
   end
@@ -28,6 +32,8 @@ local function open(path)
     return nil, failed(code == libc.ENOENT and 'not_found' or 'failed', message)
   elseif stat.kind == 'directory' then
     return nil, failed('not_found', 'it is a directory')
+  elseif stat.kind == 'file' and stat.size > limit then
+    return nil, too_large(limit)
   end
   local file, why = io.open(path, 'rb')
   if not file then
@@ -42,7 +48,7 @@ end
 ---@return table {value= text} or {code=, message=}
 function M.read_text(path, options)
   local limit = options and options.max_bytes or M.MAX_BYTES
-  local file, err = open(path)
+  local file, err = open(path, limit)
   if not file then
     return err
   end
@@ -53,7 +59,7 @@ function M.read_text(path, options)
   if not text and message then
     return failed('failed', message)
   elseif text and #text > limit then
-    return failed('invalid', ('larger than %d bytes'):format(limit))
+    return too_large(limit)
   end
   return { value = text or '' }
 end

@@ -187,7 +187,7 @@ return {
     command:option('--from', 'Plan (JSON) to start from.'):argname('PLAN.json')
     parallelism.declare(command)
     command:option('--containers', 'Number of containers that the plan must have.'):argname('N')
-      :convert(function(text)
+      :overwrite(false):convert(function(text)
         local number = text:find('^%d+$') and tonumber(text)
         if number and number <= 2000000000 then return number end
         return nil, ("'%s' is not a number of containers"):format(text)
