@@ -128,23 +128,17 @@ struct sl__emitter {
     int32_t target_capacity;
 };
 
-/* One tuple tree of a spout task, four to a cache line. */
+/* One tuple tree of a spout task. */
 struct sl__root {
     uint64_t value;
-    /* When it began, in units of 1024 ns, modulo 2^32. */
-    uint32_t start;
-    /* generation (24 bits) | time-out round modulo 16 (4) | enum sl__root_flag (4). */
-    uint32_t bits;
-};
-
-enum sl__root_flag {
-    /* In use. */
-    SL__ROOT_OPEN = 1,
+    uint64_t start_ns;
+    uint32_t generation;
+    uint32_t round;
+    uint8_t is_open;
     /* The emit has written all its copies. */
-    SL__ROOT_COMPLETE = 2,
-    SL__ROOT_FAILED = 4,
-    /* Ended, and not yet told to the spout. */
-    SL__ROOT_DONE = 8,
+    uint8_t is_complete;
+    uint8_t has_failed;
+    uint8_t is_done;
 };
 
 /* A tuple of a bolt with manual acks, from its execution to its ack. */
@@ -205,11 +199,10 @@ struct sl__task {
     /* Spouts: roots. */
     int32_t spout_index;
     struct sl__root *roots;
-    /* Slots below root_count that are free again. */
-    int32_t *free_slots;
-    int32_t free_slot_count;
+    int32_t *free_roots;
     int32_t root_count;
     int32_t root_capacity;
+    int32_t roots_in_use;
     /* Bolts with manual acks. */
     SL_VEC(struct sl__held) held;
     SL_VEC(int32_t) held_free;
@@ -223,11 +216,8 @@ struct sl__task {
     /* Quiescence of cycles: nothing queued, buffered or under way; changes of that. */
     int32_t is_quiet;
     uint32_t activity;
-    /* Spouts: nanoseconds from emit to complete. Equal ones that follow each other are counted
-     * together, and only then added to io.acked. */
+    /* Spouts: nanoseconds from emit to complete. */
     struct sl_histogram *latency;
-    uint32_t latency_value;
-    uint64_t latency_count;
 };
 
 /* Entry of an acker task. */
@@ -276,8 +266,6 @@ struct sl_executor {
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;
     SL_VEC(struct sl__task *) spouts;
-    /* The tasks of this executor by spout index, NULL for those of others. */
-    struct sl__task **spout_of;
     SL_VEC(struct sl__acker *) ackers;
     int32_t next_spout;
     bool is_spout_next;
@@ -375,7 +363,6 @@ struct sl_worker {
     int32_t *task_index;
     /* Spout tasks and acker tasks in order of their creation. */
     int32_t spout_count;
-    int32_t spout_capacity;
     struct sl__spout_home *spouts;
     int32_t acker_count;
     struct sl__acker **ackers;
@@ -421,8 +408,6 @@ void sl__roots_create(struct sl__task *task);
 void sl__roots_destroy(struct sl__task *task);
 void sl__root_apply(struct sl__task *task, const struct sl__ack *ack);
 void sl__roots_expire(struct sl__task *task);
-/* Counts what latency_value and latency_count hold. */
-void sl__latency_settle(struct sl__task *task);
 
 /* acker.c */
 struct sl__acker *sl__acker_new(struct sl__task *task);
@@ -464,18 +449,6 @@ sl__edge_new(struct sl_executor *executor)
         edge = sl_mix64(executor->random.state += UINT64_C(0x9e3779b97f4a7c15));
     } while (edge == 0);
     return edge;
-}
-
-static inline int32_t
-sl__roots_in_use(const struct sl__task *task)
-{
-    return task->root_count - task->free_slot_count;
-}
-
-static inline bool
-sl__roots_are_full(const struct sl__task *task)
-{
-    return task->free_slot_count == 0 && task->root_count == task->root_capacity;
 }
 
 static inline struct sl__task *
