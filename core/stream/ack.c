@@ -4,11 +4,8 @@
  * so that data never holds it up.
  */
 
-#include "stream/stream_priv.h"
+#include "stream/root_priv.h"
 
-enum {
-    ROOT_SPOUT_SHIFT = 48,
-};
 
 static void
 ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
@@ -18,7 +15,7 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
         sl__acker_apply(worker->ackers[ack->acker], ack);
         return;
     }
-    uint32_t spout = (uint32_t)(ack->root >> ROOT_SPOUT_SHIFT);
+    uint32_t spout = (uint32_t)(ack->root >> SL__ROOT_SPOUT_SHIFT);
     if (spout < (uint32_t)worker->spout_count) {
         struct sl__task *task = worker->tasks[worker->spouts[spout].task];
         if (task != NULL && task->executor == executor) {
@@ -55,7 +52,7 @@ sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, ui
         ack.acker = (int32_t)(sl_mix64(root) % (uint64_t)worker->acker_count);
         dest = worker->acker_executor[ack.acker];
     } else {
-        uint32_t spout = (uint32_t)(root >> ROOT_SPOUT_SHIFT);
+        uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
         if (spout >= (uint32_t)worker->spout_count) {
             return;
         }
@@ -67,7 +64,7 @@ sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, ui
 void
 sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op op)
 {
-    uint32_t spout = (uint32_t)(root >> ROOT_SPOUT_SHIFT);
+    uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
     if (spout < (uint32_t)executor->worker->spout_count) {
         struct sl__ack ack = {.root = root, .acker = -1, .op = (int32_t)op};
         ack_post(executor, executor->worker->spouts[spout].executor, &ack);

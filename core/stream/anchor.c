@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "stream/executor.h"
-#include "stream/stream_priv.h"
+#include "stream/root_priv.h"
 
 enum {
     HANDLE_SLOT_BITS = 28,
@@ -47,12 +47,33 @@ more_pending(struct sl__task *task, int32_t count)
     return task->more_pending.items;
 }
 
+/* An ack whose root is tracked on this executor needs no message. */
+static inline void
+ack_one(struct sl_executor *executor, uint64_t id, uint64_t value)
+{
+    struct sl_worker *worker = executor->worker;
+    uint32_t spout = (uint32_t)(id >> SL__ROOT_SPOUT_SHIFT);
+    struct sl__task *home = NULL;
+    if (worker->acker_count == 0 && spout < (uint32_t)worker->spout_capacity) {
+        home = executor->spout_of[spout];
+    }
+    if (home == NULL) {
+        sl__ack_send(executor, id, SL__ACK, value);
+        return;
+    }
+    struct sl__root *root = sl__root_find(home, id);
+    if (root != NULL) {
+        root->value ^= value;
+        sl__root_settle(home, root);
+    }
+}
+
 void
 sl_task_ack(struct sl_task *io)
 {
     struct sl__task *task = sl__task_of(io);
     struct sl_record *record = io->record;
-    sl__ack_send(task->executor, record->root, SL__ACK, record->edge ^ io->pending);
+    ack_one(task->executor, record->root, record->edge ^ io->pending);
     io->pending = 0;
     if (record->anchors > 1) {
         struct sl_pair *more = record_more(record);

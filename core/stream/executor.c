@@ -96,10 +96,14 @@ sl_executor_attach(struct sl_executor *self, int32_t id, struct sl_task **out)
     if (kind == SL_TASK_SPOUT) {
         sl__roots_create(task);
         sl_vec_push(&self->spouts, task);
+        self->spout_of[task->spout_index] = task;
     }
     int rc = sl__task_route(task);
     if (rc != 0) {
-        self->spouts.count -= kind == SL_TASK_SPOUT;
+        if (kind == SL_TASK_SPOUT) {
+            self->spouts.count--;
+            self->spout_of[task->spout_index] = NULL;
+        }
         sl__task_free(task);
         return rc;
     }
@@ -163,6 +167,9 @@ sl_executor_detach(struct sl_executor *self, int32_t id)
     ready_remove(self, task);
     LIST_REMOVE(&self->tasks, task);
     LIST_REMOVE(&self->spouts, task);
+    if (task->spout_index >= 0) {
+        self->spout_of[task->spout_index] = NULL;
+    }
     LIST_REMOVE(&self->touched, task);
     __atomic_store_n(&worker->tasks[id], NULL, __ATOMIC_RELEASE);
     sl__task_free(task);
@@ -357,6 +364,9 @@ batch_turn(struct sl_executor *self, struct sl__task *task, struct sl_turn *turn
     turn->kind = SL_TURN_BATCH;
     turn->task = task->io.id;
     turn->batch = &batch->io;
+    turn->source = batch->io.source;
+    turn->stream = batch->io.stream;
+    turn->head = batch->io.head;
     turn->count = turn_size(task, batch->io.count);
     frame_push(self, task, SL_TURN_BATCH);
     return SL_TURN_BATCH;
@@ -648,7 +658,7 @@ spout_can_run(const struct sl_executor *self, const struct sl__task *task)
 {
     return task->is_open && !task->is_busy && !task->is_done && !task->is_finished &&
            (self->is_active || task->is_draining) && task->io.done_count == 0 &&
-           task->roots_in_use < self->worker->max_pending && self->now_ns >= task->poll_at_ns &&
+           sl__roots_in_use(task) < self->worker->max_pending && self->now_ns >= task->poll_at_ns &&
            !sl__task_is_gated(task);
 }
 
@@ -664,7 +674,7 @@ spout_turn(struct sl_executor *self, struct sl_turn *turn)
             turn->kind = SL_TURN_SPOUT;
             turn->task = task->io.id;
             turn->argument = task->is_draining;
-            turn->count = turn_size(task, self->worker->max_pending - task->roots_in_use);
+            turn->count = turn_size(task, self->worker->max_pending - sl__roots_in_use(task));
             frame_push(self, task, SL_TURN_SPOUT);
             return true;
         }
@@ -678,7 +688,7 @@ spouts_finish(struct sl_executor *self)
 {
     for (size_t i = 0; i < self->spouts.count; i++) {
         struct sl__task *task = self->spouts.items[i];
-        if (task->is_done && !task->is_finished && task->roots_in_use == 0) {
+        if (task->is_done && !task->is_finished && sl__roots_in_use(task) == 0) {
             task->is_finished = true;
             for (size_t k = 0; k < task->outboxes.count; k++) {
                 task->outboxes.items[k]->is_last_due = true;
@@ -833,7 +843,7 @@ next_deadline(const struct sl_executor *self)
         const struct sl__task *task = self->spouts.items[i];
         bool is_polled = task->is_open && !task->is_busy && !task->is_done && !task->is_finished &&
                          (self->is_active || task->is_draining) &&
-                         task->roots_in_use < self->worker->max_pending;
+                         sl__roots_in_use(task) < self->worker->max_pending;
         if (is_polled && task->poll_at_ns > self->now_ns && task->poll_at_ns < deadline) {
             deadline = task->poll_at_ns;
         }
@@ -995,7 +1005,7 @@ sl_executor_await_root(struct sl_executor *self, struct sl_turn *turn, struct sl
         if (self->now_ns >= self->round_at_ns) {
             timers_run(self);
         }
-        if (task->free_roots > 0 || task->done_count > 0) {
+        if (!task->is_full || task->done_count > 0) {
             wake_up(self);
             turn->kind = SL_TURN_READY;
             return SL_TURN_READY;

@@ -11,13 +11,7 @@
 
 #include "base/alloc.h"
 #include "stream/executor.h"
-#include "stream/stream_priv.h"
-
-enum {
-    SLOT_BITS = 24,
-    SLOT_MASK = (1 << SLOT_BITS) - 1,
-    GENERATION_MASK = (1 << 24) - 1,
-};
+#include "stream/root_priv.h"
 
 void
 sl__roots_create(struct sl__task *task)
@@ -27,9 +21,8 @@ sl__roots_create(struct sl__task *task)
     task->root_capacity = most < (1 << 22) ? most * 2 : 1 << 23;
     /* Untouched pages of these cost nothing. */
     task->roots = sl_calloc((size_t)task->root_capacity, sizeof(*task->roots));
-    task->free_roots = sl_calloc((size_t)task->root_capacity, sizeof(*task->free_roots));
+    task->free_slots = sl_calloc((size_t)task->root_capacity, sizeof(*task->free_slots));
     task->io.done = sl_calloc((size_t)task->root_capacity, sizeof(*task->io.done));
-    task->io.free_roots = task->root_capacity;
     task->latency = sl_histogram_new();
 }
 
@@ -37,113 +30,44 @@ void
 sl__roots_destroy(struct sl__task *task)
 {
     sl_free(task->roots);
-    sl_free(task->free_roots);
+    sl_free(task->free_slots);
     sl_free(task->io.done);
     sl_histogram_free(task->latency);
 }
 
-static uint64_t
-root_id(const struct sl__task *task, int32_t slot)
+void
+sl__latency_settle(struct sl__task *task)
 {
-    return (uint64_t)(uint32_t)task->spout_index << 48 |
-           (uint64_t)task->roots[slot].generation << SLOT_BITS | (uint32_t)slot;
-}
-
-/* The number of free slots is split: [0, root_count) were used before and are on the free list. */
-static int32_t
-root_take(struct sl__task *task)
-{
-    int32_t reusable = task->io.free_roots - (task->root_capacity - task->root_count);
-    int32_t slot;
-    if (reusable > 0) {
-        slot = task->free_roots[reusable - 1];
-    } else {
-        slot = task->root_count++;
-        task->roots[slot].generation = 1;
-    }
-    task->io.free_roots--;
-    task->roots_in_use++;
-    struct sl__root *root = &task->roots[slot];
-    root->value = 0;
-    root->start_ns = task->executor->now_ns;
-    root->round = task->executor->round;
-    root->is_open = 1;
-    root->is_complete = 0;
-    root->has_failed = 0;
-    root->is_done = 0;
-    return slot;
-}
-
-static void
-root_give(struct sl__task *task, int32_t slot)
-{
-    struct sl__root *root = &task->roots[slot];
-    root->is_open = 0;
-    uint32_t next = (root->generation + 1) & GENERATION_MASK;
-    root->generation = next != 0 ? next : 1;
-    int32_t reusable = task->io.free_roots - (task->root_capacity - task->root_count);
-    task->free_roots[reusable] = slot;
-    task->io.free_roots++;
-    task->roots_in_use--;
-}
-
-static void
-root_finish(struct sl__task *task, int32_t slot, bool has_failed)
-{
-    struct sl__root *root = &task->roots[slot];
-    if (root->is_done) {
-        return;
-    }
-    root->is_done = 1;
-    if (has_failed) {
-        task->io.failed += 1;
-    } else {
-        task->io.acked += 1;
-        sl_histogram_record(task->latency, (int64_t)(task->executor->now_ns - root->start_ns));
-    }
-    if (task->io.wants_acks) {
-        task->io.done[task->io.done_count++] = slot * 2 + has_failed;
-    } else {
-        root_give(task, slot);
-    }
-}
-
-static void
-root_settle(struct sl__task *task, int32_t slot)
-{
-    struct sl__root *root = &task->roots[slot];
-    if (root->is_complete && (root->has_failed || root->value == 0)) {
-        root_finish(task, slot, root->has_failed);
+    if (task->latency_count > 0) {
+        int64_t latency_ns = (int64_t)task->latency_value << SL__ROOT_TIME_SHIFT;
+        sl_histogram_record_n(task->latency, latency_ns, task->latency_count);
+        task->io.acked += (double)task->latency_count;
+        task->latency_count = 0;
     }
 }
 
 void
 sl__root_apply(struct sl__task *task, const struct sl__ack *ack)
 {
-    int32_t slot = (int32_t)(ack->root & SLOT_MASK);
-    if (slot >= task->root_count) {
-        return;
-    }
-    struct sl__root *root = &task->roots[slot];
-    uint32_t generation = (uint32_t)(ack->root >> SLOT_BITS) & GENERATION_MASK;
-    if (!root->is_open || root->is_done || root->generation != generation) {
+    struct sl__root *root = sl__root_find(task, ack->root);
+    if (root == NULL) {
         return;
     }
     switch ((enum sl__ack_op)ack->op) {
     case SL__ACK:
         root->value ^= ack->value;
-        root_settle(task, slot);
+        sl__root_settle(task, root);
         break;
     case SL__FAIL:
-        root->has_failed = 1;
-        root_settle(task, slot);
+        root->bits |= SL__ROOT_FAILED;
+        sl__root_settle(task, root);
         break;
     case SL__RESET:
-        root->round = task->executor->round;
+        sl__root_renew(task, root);
         break;
     case SL__DONE:
     case SL__DONE_FAILED:
-        root_finish(task, slot, ack->op == SL__DONE_FAILED);
+        sl__root_finish(task, root, ack->op == SL__DONE_FAILED);
         break;
     case SL__INIT:
         break;
@@ -153,12 +77,11 @@ sl__root_apply(struct sl__task *task, const struct sl__ack *ack)
 void
 sl__roots_expire(struct sl__task *task)
 {
-    uint32_t now = task->executor->round;
     for (int32_t slot = 0; slot < task->root_count; slot++) {
         struct sl__root *root = &task->roots[slot];
-        if (root->is_open && !root->is_done && now - root->round > SL__ROUNDS) {
-            root->has_failed = 1;
-            root_finish(task, slot, true);
+        bool is_pending = (root->bits & (SL__ROOT_OPEN | SL__ROOT_DONE)) == SL__ROOT_OPEN;
+        if (is_pending && sl__root_age(task, root) > SL__ROUNDS) {
+            sl__root_finish(task, root, true);
         }
     }
 }
@@ -168,22 +91,23 @@ sl_root_open(struct sl_task *io, struct sl_record *record)
 {
     struct sl__task *task = sl__task_of(io);
     struct sl_executor *executor = task->executor;
-    int32_t slot = root_take(task);
-    if (!executor->worker->is_acking) {
+    struct sl_worker *worker = executor->worker;
+    struct sl__root *root = sl__root_take(task);
+    int32_t slot = (int32_t)(root - task->roots);
+    if (!worker->is_acking) {
         record->anchors = 0;
-        root_finish(task, slot, false);
+        sl__root_finish(task, root, false);
         return slot;
     }
-    struct sl__root *root = &task->roots[slot];
     uint64_t edge = sl__edge_new(executor);
     record->anchors = 1;
-    record->root = root_id(task, slot);
+    record->root = sl__root_id(task, root);
     record->edge = edge;
     root->value = edge;
-    root->is_complete = 1;
-    if (executor->worker->acker_count > 0) {
-        root->is_complete = 0;
+    if (worker->acker_count > 0) {
         sl__ack_send(executor, record->root, SL__INIT, edge);
+    } else {
+        root->bits |= SL__ROOT_COMPLETE;
     }
     return slot;
 }
@@ -192,13 +116,13 @@ int32_t
 sl_root_begin(struct sl_task *io)
 {
     struct sl__task *task = sl__task_of(io);
-    int32_t slot = root_take(task);
+    struct sl__root *root = sl__root_take(task);
     sl_vec_clear(&task->anchors);
     if (task->executor->worker->is_acking) {
-        struct sl__anchor anchor = {root_id(task, slot), &task->roots[slot].value};
+        struct sl__anchor anchor = {sl__root_id(task, root), &root->value};
         sl_vec_push(&task->anchors, anchor);
     }
-    return slot;
+    return (int32_t)(root - task->roots);
 }
 
 void
@@ -208,12 +132,12 @@ sl_root_end(struct sl_task *io, int32_t slot)
     struct sl__root *root = &task->roots[slot];
     sl_vec_clear(&task->anchors);
     if (!task->executor->worker->is_acking) {
-        root_finish(task, slot, false);
+        sl__root_finish(task, root, false);
     } else if (task->executor->worker->acker_count > 0) {
-        sl__ack_send(task->executor, root_id(task, slot), SL__INIT, root->value);
-    } else {
-        root->is_complete = 1;
-        root_settle(task, slot);
+        sl__ack_send(task->executor, sl__root_id(task, root), SL__INIT, root->value);
+    } else if ((root->bits & SL__ROOT_DONE) == 0) {
+        root->bits |= SL__ROOT_COMPLETE;
+        sl__root_settle(task, root);
     }
 }
 
@@ -222,7 +146,7 @@ sl_roots_release(struct sl_task *io, int32_t count)
 {
     struct sl__task *task = sl__task_of(io);
     for (int32_t i = 0; i < count; i++) {
-        root_give(task, io->done[i] / 2);
+        sl__root_give(task, &task->roots[io->done[i] / 2]);
     }
     io->done_count -= count;
     memmove(io->done, io->done + count, (size_t)io->done_count * sizeof(*io->done));

@@ -128,17 +128,23 @@ struct sl__emitter {
     int32_t target_capacity;
 };
 
-/* One tuple tree of a spout task. */
+/* One tuple tree of a spout task, four to a cache line. */
 struct sl__root {
     uint64_t value;
-    uint64_t start_ns;
-    uint32_t generation;
-    uint32_t round;
-    uint8_t is_open;
+    /* When it began, in units of 1024 ns, modulo 2^32. */
+    uint32_t start;
+    /* generation (24 bits) | time-out round modulo 16 (4) | enum sl__root_flag (4). */
+    uint32_t bits;
+};
+
+enum sl__root_flag {
+    /* In use. */
+    SL__ROOT_OPEN = 1,
     /* The emit has written all its copies. */
-    uint8_t is_complete;
-    uint8_t has_failed;
-    uint8_t is_done;
+    SL__ROOT_COMPLETE = 2,
+    SL__ROOT_FAILED = 4,
+    /* Ended, and not yet told to the spout. */
+    SL__ROOT_DONE = 8,
 };
 
 /* A tuple of a bolt with manual acks, from its execution to its ack. */
@@ -199,10 +205,11 @@ struct sl__task {
     /* Spouts: roots. */
     int32_t spout_index;
     struct sl__root *roots;
-    int32_t *free_roots;
+    /* Slots below root_count that are free again. */
+    int32_t *free_slots;
+    int32_t free_slot_count;
     int32_t root_count;
     int32_t root_capacity;
-    int32_t roots_in_use;
     /* Bolts with manual acks. */
     SL_VEC(struct sl__held) held;
     SL_VEC(int32_t) held_free;
@@ -216,8 +223,11 @@ struct sl__task {
     /* Quiescence of cycles: nothing queued, buffered or under way; changes of that. */
     int32_t is_quiet;
     uint32_t activity;
-    /* Spouts: nanoseconds from emit to complete. */
+    /* Spouts: nanoseconds from emit to complete. Equal ones that follow each other are counted
+     * together, and only then added to io.acked. */
     struct sl_histogram *latency;
+    uint32_t latency_value;
+    uint64_t latency_count;
 };
 
 /* Entry of an acker task. */
@@ -266,6 +276,8 @@ struct sl_executor {
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;
     SL_VEC(struct sl__task *) spouts;
+    /* The tasks of this executor by spout index, NULL for those of others. */
+    struct sl__task **spout_of;
     SL_VEC(struct sl__acker *) ackers;
     int32_t next_spout;
     bool is_spout_next;
@@ -363,6 +375,7 @@ struct sl_worker {
     int32_t *task_index;
     /* Spout tasks and acker tasks in order of their creation. */
     int32_t spout_count;
+    int32_t spout_capacity;
     struct sl__spout_home *spouts;
     int32_t acker_count;
     struct sl__acker **ackers;
@@ -408,6 +421,8 @@ void sl__roots_create(struct sl__task *task);
 void sl__roots_destroy(struct sl__task *task);
 void sl__root_apply(struct sl__task *task, const struct sl__ack *ack);
 void sl__roots_expire(struct sl__task *task);
+/* Counts what latency_value and latency_count hold. */
+void sl__latency_settle(struct sl__task *task);
 
 /* acker.c */
 struct sl__acker *sl__acker_new(struct sl__task *task);
@@ -449,6 +464,18 @@ sl__edge_new(struct sl_executor *executor)
         edge = sl_mix64(executor->random.state += UINT64_C(0x9e3779b97f4a7c15));
     } while (edge == 0);
     return edge;
+}
+
+static inline int32_t
+sl__roots_in_use(const struct sl__task *task)
+{
+    return task->root_count - task->free_slot_count;
+}
+
+static inline bool
+sl__roots_are_full(const struct sl__task *task)
+{
+    return task->free_slot_count == 0 && task->root_count == task->root_capacity;
 }
 
 static inline struct sl__task *

@@ -106,8 +106,8 @@ struct sl_task {
     int32_t yield;
     /* Emit calls of the current turn; folded into `emitted` when it ends. */
     int32_t emits;
-    /* Spouts: free root slots. */
-    int32_t free_roots;
+    /* Spouts: 1 = no root slot is free. */
+    int32_t is_full;
     /* Spouts: 1 = completed roots are listed for ack and fail, 0 = they are only counted. */
     int32_t wants_acks;
     /* Spouts: completed roots not yet taken, each slot * 2 + (1 when failed). */
@@ -132,7 +132,7 @@ struct sl_task {
 enum sl_turn_kind {
     /* Nothing to do now (only without blocking). */
     SL_TURN_NONE = 0,
-    /* Run `count` records of `batch` through the bolt's driver. */
+    /* Run `count` records from `head` on through the bolt's driver. */
     SL_TURN_BATCH = 1,
     /* Call next_tuple up to `count` times. */
     SL_TURN_SPOUT = 2,
@@ -174,6 +174,10 @@ struct sl_turn {
     /* enum sl_command and its argument. */
     int32_t command;
     int32_t argument;
+    /* SL_TURN_BATCH: the first record, who emitted it, on which stream. */
+    int32_t source;
+    int32_t stream;
+    uint8_t *head;
     struct sl_batch *batch;
     double now_ms;
 };

@@ -30,6 +30,8 @@ executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_opt
     self->pool.limit = blocks < 16 ? 16 : (int32_t)blocks;
     self->current_task = -1;
     self->ack_out = sl_calloc((size_t)worker->executor_count, sizeof(*self->ack_out));
+    self->spout_of =
+        sl_calloc((size_t)worker->spout_capacity + 1, sizeof(*self->spout_of));
     pthread_mutex_init(&self->command_lock, NULL);
     return self;
 }
@@ -94,6 +96,7 @@ sl_worker_new(const struct sl_worker_options *options)
     for (size_t i = 0; i < tasks; i++) {
         self->task_executor[i] = -1;
     }
+    self->spout_capacity = options->spout_capacity;
     self->spouts = sl_calloc((size_t)options->spout_capacity + 1, sizeof(*self->spouts));
     size_t ackers = (size_t)options->acker_capacity + 1;
     self->ackers = sl_calloc(ackers, sizeof(*self->ackers));
@@ -150,6 +153,7 @@ executor_free(struct sl_executor *self)
         sl_vec_destroy(&self->ack_out[i].items);
     }
     sl_free(self->ack_out);
+    sl_free(self->spout_of);
     sl_vec_destroy(&self->tasks);
     sl_vec_destroy(&self->spouts);
     sl_vec_destroy(&self->ackers);
@@ -564,10 +568,12 @@ sl_worker_stats(struct sl_worker *self, int32_t id, struct sl_task_stats *out)
                                   .executor = task->executor->index,
                                   .emitted = counter_read(&task->io.emitted),
                                   .executed = counter_read(&task->io.executed),
-                                  .acked = counter_read(&task->io.acked),
                                   .failed = counter_read(&task->io.failed),
                                   .errors = counter_read(&task->io.errors)};
-    out->pending = __atomic_load_n(&task->roots_in_use, __ATOMIC_RELAXED);
+    out->acked = counter_read(&task->io.acked) +
+                 (double)__atomic_load_n(&task->latency_count, __ATOMIC_RELAXED);
+    out->pending = __atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
+                   __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -591,7 +597,9 @@ sl_worker_latency_ms(struct sl_worker *self, double quantile)
     struct sl_histogram *all = sl_histogram_new();
     for (int32_t e = 0; e < self->executor_count; e++) {
         for (size_t i = 0; i < self->executors[e]->spouts.count; i++) {
-            sl_histogram_merge(all, self->executors[e]->spouts.items[i]->latency);
+            struct sl__task *spout = self->executors[e]->spouts.items[i];
+            sl__latency_settle(spout);
+            sl_histogram_merge(all, spout->latency);
         }
     }
     double value = -1;

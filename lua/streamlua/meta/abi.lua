@@ -402,7 +402,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field pending ffi.cdata*
 ---@field yield integer
 ---@field emits integer
----@field free_roots integer
+---@field is_full integer
 ---@field wants_acks integer
 ---@field done_count integer
 ---@field done ffi.cdata*
@@ -424,6 +424,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field count integer
 ---@field command integer
 ---@field argument integer
+---@field source integer
+---@field stream integer
+---@field head ffi.cdata*
 ---@field batch sl_batch
 ---@field now_ms number
 

@@ -181,7 +181,7 @@ local ANCHOR = {
 local slot
 if id ~= nil then
   if type(id) ~= 'string' and type(id) ~= 'number' then bad_id(id) end
-  if task.free_roots == 0 then await_root() end
+  if task.is_full ~= 0 then await_root() end
   slot = C.sl_abi_root_begin(task)
   if ids then ids[slot] = id end
   if keep then keep(slot, id, values, options) end
@@ -203,7 +203,7 @@ if options ~= nil then
   id = options.id
   if id ~= nil then
     if type(id) ~= 'string' and type(id) ~= 'number' then bad_id(id) end
-    if task.free_roots == 0 then await_root() end
+    if task.is_full ~= 0 then await_root() end
   end
 end
 PICK

@@ -65,8 +65,9 @@ function Executor:flush(outbox, need)
       return
     elseif result == FLUSH_RUN then
       local turn = enter(self)
-      if C.sl_abi_executor_nested(self.pointer, turn, outbox.dest) == TURN_BATCH then
-        self.tasks[turn.task]:run_batch(turn)
+      local dest = outbox.dest
+      if C.sl_abi_executor_nested(self.pointer, turn, dest) == TURN_BATCH then
+        self.tasks[dest]:run_batch(turn)
       end
       leave(self)
       return
@@ -87,7 +88,7 @@ end
 --- its call has returned.
 function Executor:await_root(rt)
   local turn = enter(self)
-  while rt.task.free_roots == 0 do
+  while rt.task.is_full ~= 0 do
     local kind = C.sl_abi_executor_await_root(self.pointer, turn, rt.task, self.may_block)
     if rt.task.done_count > 0 then rt:take_aside() end
     nested_step(self, turn, kind, 'emit: one call of next_tuple emitted more tuples with an id than '

@@ -36,16 +36,13 @@ end
 
 -- The loop for a stream, made when its first batch comes.
 local function bolt_loop(rt, stream)
-  local loop = rt.loops[stream]
-  if not loop then
-    loop = driver.bolt(rt.task, rt.plan.streams[stream].fields, {
-      execute = rt.definition.execute,
-      self = rt.self,
-      collector = rt.collector,
-      hold = rt.hold,
-    })
-    rt.loops[stream] = loop
-  end
+  local loop = driver.bolt(rt.task, rt.plan.streams[stream].fields, {
+    execute = rt.definition.execute,
+    self = rt.self,
+    collector = rt.collector,
+    hold = rt.hold,
+  })
+  rt.loops[stream] = loop
   return loop
 end
 
@@ -58,29 +55,34 @@ local function fail_current(rt)
   end
 end
 
---- Runs up to turn.count records of turn.batch.
+-- The loop raised: fails the tuple, reports the error, and goes on behind it, as often as needed.
+-- Returns what the loop returns.
+local function resume(rt, turn, loop, meta, err)
+  local task, count = rt.task, turn.count
+  while true do
+    local record = task.record
+    local done = C.sl_abi_batch_position(rt.executor.pointer, turn) + 1
+    local head = ffi.cast(bytes_p, record) + record.len
+    fail_current(rt)
+    rt.report_error(err, 'execute')
+    if done == count or task.yield ~= 0 then return done, head end
+    local ok, ran, following = pcall(loop, head, count - done, meta)
+    if ok then return done + ran, following end
+    err = ran
+  end
+end
+
+--- Runs up to turn.count records from turn.head on.
 function Task:run_batch(turn)
-  local batch, task = turn.batch, self.task
-  local loop = bolt_loop(self, batch.stream)
-  local meta = tuples.meta(self.plan, batch.source, batch.stream)
+  local stream = turn.stream
+  local loop = self.loops[stream] or bolt_loop(self, stream)
+  local meta = tuples.meta(self.plan, turn.source, stream)
   local outer = self.meta
   self.meta = meta
-  local head, done, count = batch.head, 0, turn.count
-  repeat
-    local ok, ran, following = pcall(loop, head, count - done, meta)
-    if ok then
-      done = done + ran
-      head = following
-      break
-    end
-    local record = task.record
-    done = C.sl_abi_batch_position(self.executor.pointer, turn) + 1
-    head = ffi.cast(bytes_p, record) + record.len
-    fail_current(self)
-    self.report_error(ran, 'execute')
-  until done == count or task.yield ~= 0
+  local ok, done, head = pcall(loop, turn.head, turn.count, meta)
+  if not ok then done, head = resume(self, turn, loop, meta, done) end
   self.meta = outer
-  C.sl_abi_batch_end(self.executor.pointer, turn, done, head)
+  C.sl_abi_batch_end(self.pointer, turn, done, head)
 end
 
 -- Tracks the tuple that is about to be executed until the user acks it.
@@ -277,6 +279,8 @@ function M.new(executor, planned, pointer)
     component = component,
     definition = component.definition,
     task = pointer,
+    -- The executor in C, one look-up away for the hot path.
+    pointer = executor.pointer,
     self = setmetatable({}, { __index = component.definition }),
     loops = {},
     is_open = false,

@@ -14,7 +14,7 @@ Worker.__index = Worker
 local MIB = 1024 * 1024
 -- Memory of all batches of a worker, and the sizes of one.
 local POOL_BYTES = 48 * MIB
-local BATCH_MOST, BATCH_LEAST, CREDIT = 32768, 2048, 4
+local BATCH_MOST, BATCH_LEAST, CREDIT = 65536, 2048, 4
 
 local function check(result)
   if result < 0 then

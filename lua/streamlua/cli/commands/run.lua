@@ -1,7 +1,6 @@
 -- `streamlua run SCRIPT`: a whole topology in this process.
 
 local abi = require 'streamlua.abi'
-local progress_format = require 'streamlua.cli.progress'
 local units = require 'streamlua.units'
 
 local C = abi.C
