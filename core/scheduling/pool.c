@@ -52,6 +52,9 @@ create_groups(struct sl_sched_pool *pool)
     pool->group_same = numbers(pool, groups);
     pool->group_related = numbers(pool, groups);
     pool->is_barred = sl_arena_calloc(&m->arena, groups + 1, sizeof(bool));
+    pool->is_touched = sl_arena_calloc(&m->arena, groups + 1, sizeof(bool));
+    pool->touched_groups = numbers(pool, groups);
+    pool->touched_members = numbers(pool, 2 * pool->count);
     pool->group_tree = numbers(pool, 2 * groups + 2);
 }
 
@@ -111,7 +114,7 @@ better_member(const struct sl_sched_pool *pool, uint32_t a, uint32_t b)
     if (order == 0) {
         order = fewer(pool->size[a], pool->size[b]);
     }
-    if (order == 0 && !pool->is_system) {
+    if (order == 0) {
         order = fewer(pool->related[b], pool->related[a]);
     }
     if (order == 0) {
@@ -139,10 +142,10 @@ better_overall(const struct sl_sched_pool *pool, uint32_t a, uint32_t b)
     if (order == 0) {
         order = fewer(pool->group_size[ga], pool->group_size[gb]);
     }
-    if (order == 0 && !pool->is_system) {
+    if (order == 0) {
         order = fewer(pool->related[b], pool->related[a]);
     }
-    if (order == 0 && !pool->is_system) {
+    if (order == 0) {
         order = fewer(pool->group_related[gb], pool->group_related[ga]);
     }
     if (order == 0) {
@@ -184,17 +187,25 @@ build_group(struct sl_sched_pool *pool, uint32_t group)
     }
 }
 
+/* All of the upper tree from its leaves. */
 static void
-build_trees(struct sl_sched_pool *pool)
+build_group_tree(struct sl_sched_pool *pool)
 {
-    uint32_t groups = pool->group_count;
-    for (uint32_t g = 0; g < groups; g++) {
-        build_group(pool, g);
-        pool->group_tree[groups + g] = group_winner(pool, g);
-    }
-    for (uint32_t i = groups > 0 ? groups - 1 : 0; i > 0; i--) {
+    for (uint32_t i = pool->group_count > 0 ? pool->group_count - 1 : 0; i > 0; i--) {
         pool->group_tree[i] =
             better_overall(pool, pool->group_tree[2 * i], pool->group_tree[2 * i + 1]);
+    }
+}
+
+/* The path of one group to the root. */
+static void
+update_group_tree(struct sl_sched_pool *pool, uint32_t group)
+{
+    uint32_t at = pool->group_count + group;
+    pool->group_tree[at] = group_winner(pool, group);
+    for (at /= 2; at > 0; at /= 2) {
+        pool->group_tree[at] =
+            better_overall(pool, pool->group_tree[2 * at], pool->group_tree[2 * at + 1]);
     }
 }
 
@@ -210,18 +221,33 @@ update_trees(struct sl_sched_pool *pool, uint32_t member)
     for (at /= 2; at > 0; at /= 2) {
         tree[at] = better_member(pool, tree[2 * at], tree[2 * at + 1]);
     }
-    at = pool->group_count + group;
-    pool->group_tree[at] = group_winner(pool, group);
-    for (at /= 2; at > 0; at /= 2) {
-        pool->group_tree[at] =
-            better_overall(pool, pool->group_tree[2 * at], pool->group_tree[2 * at + 1]);
-    }
+    update_group_tree(pool, group);
 }
 
 /* ---- counters ---------------------------------------------------------------------------------
  */
 
-/* Calls for every task of the component that has a slot: counts it, or bars its supervisor. */
+static void
+touch_group(struct sl_sched_pool *pool, uint32_t group)
+{
+    if (!pool->is_touched[group]) {
+        pool->is_touched[group] = true;
+        pool->touched_groups[pool->touched_group_count++] = group;
+    }
+}
+
+/* A member is listed when its first task of either kind is counted, so at most twice. */
+static void
+count_one(struct sl_sched_pool *pool, uint32_t member, uint32_t *members, uint32_t *groups)
+{
+    if (members[member]++ == 0) {
+        pool->touched_members[pool->touched_member_count++] = member;
+    }
+    groups[pool->group[member]]++;
+    touch_group(pool, pool->group[member]);
+}
+
+/* Counts the tasks of a component that members have. */
 static void
 count_component(struct sl_sched_pool *pool, uint32_t component, uint32_t *members, uint32_t *groups)
 {
@@ -230,19 +256,17 @@ count_component(struct sl_sched_pool *pool, uint32_t component, uint32_t *member
     for (uint32_t i = m->comp_first[component]; i < m->comp_first[component + 1]; i++) {
         uint32_t slot = plan->task_slot[m->comp_tasks[i]];
         if (slot != SL_SCHED_NONE && slot >= plan->kept_count) {
-            uint32_t member = pool->member_of_slot[slot - plan->kept_count];
-            members[member]++;
-            groups[pool->group[member]]++;
+            count_one(pool, pool->member_of_slot[slot - plan->kept_count], members, groups);
         }
     }
 }
 
+/* Bars supervisors where a kept worker has a task of a component on different nodes. */
 static void
 bar_kept(struct sl_sched_pool *pool, uint32_t component)
 {
     const struct sl_sched_plan *plan = pool->plan;
     const struct sl_sched_model *m = plan->model;
-    memset(pool->is_barred, 0, pool->group_count * sizeof(bool));
     for (uint32_t i = m->comp_first[component];
          m->is_spread[component] && i < m->comp_first[component + 1]; i++) {
         uint32_t slot = plan->task_slot[m->comp_tasks[i]];
@@ -250,8 +274,46 @@ bar_kept(struct sl_sched_pool *pool, uint32_t component)
             uint32_t sup = plan->slots[slot].sup;
             if (sup != SL_SCHED_NONE && pool->group_of_sup[sup] != SL_SCHED_NONE) {
                 pool->is_barred[pool->group_of_sup[sup]] = true;
+                touch_group(pool, pool->group_of_sup[sup]);
             }
         }
+    }
+}
+
+static void
+clear_counts(struct sl_sched_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->touched_member_count; i++) {
+        pool->same[pool->touched_members[i]] = 0;
+        pool->related[pool->touched_members[i]] = 0;
+    }
+    pool->touched_member_count = 0;
+    for (uint32_t i = 0; i < pool->touched_group_count; i++) {
+        uint32_t group = pool->touched_groups[i];
+        pool->group_same[group] = 0;
+        pool->group_related[group] = 0;
+        pool->is_barred[group] = false;
+    }
+}
+
+/* Makes the trees right for the groups that are touched, or for all. */
+static void
+rebuild(struct sl_sched_pool *pool, bool is_all)
+{
+    uint32_t count = is_all ? pool->group_count : pool->touched_group_count;
+    /* Paths of more than an eighth of the leaves meet so often that building all is cheaper. */
+    bool is_many = is_all || count > pool->group_count / 8;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t group = is_all ? i : pool->touched_groups[i];
+        build_group(pool, group);
+        pool->group_tree[pool->group_count + group] = group_winner(pool, group);
+    }
+    if (is_many) {
+        build_group_tree(pool);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        update_group_tree(pool, pool->touched_groups[i]);
     }
 }
 
@@ -262,20 +324,33 @@ sl_sched_pool_begin(struct sl_sched_pool *pool, uint32_t component)
         return;
     }
     const struct sl_sched_model *m = pool->plan->model;
-    pool->component = component;
-    pool->is_system = sl_sched_model_is_system(m, component);
-    pool->is_self_related = false;
-    memset(pool->same, 0, pool->count * sizeof(uint32_t));
-    memset(pool->related, 0, pool->count * sizeof(uint32_t));
-    memset(pool->group_same, 0, pool->group_count * sizeof(uint32_t));
-    memset(pool->group_related, 0, pool->group_count * sizeof(uint32_t));
+    bool is_stale = pool->component == SL_SCHED_NONE;
+    clear_counts(pool);
+    /* The groups of before stay in the list: their trees change, too. */
+    uint32_t before = pool->touched_group_count;
     count_component(pool, component, pool->same, pool->group_same);
-    for (uint32_t i = m->rel_first[component]; i < m->rel_first[component + 1]; i++) {
+    pool->is_self_related = false;
+    for (uint32_t i = m->rel_first[component];
+         !sl_sched_model_is_system(m, component) && i < m->rel_first[component + 1]; i++) {
         count_component(pool, m->rel[i], pool->related, pool->group_related);
         pool->is_self_related |= m->rel[i] == component;
     }
     bar_kept(pool, component);
-    build_trees(pool);
+    pool->component = component;
+    rebuild(pool, is_stale);
+    /* What only the component before had touched is clean now. */
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pool->touched_group_count; i++) {
+        uint32_t group = pool->touched_groups[i];
+        bool is_clean = i < before && pool->group_same[group] == 0 &&
+                        pool->group_related[group] == 0 && !pool->is_barred[group];
+        if (is_clean) {
+            pool->is_touched[group] = false;
+        } else {
+            pool->touched_groups[kept++] = group;
+        }
+    }
+    pool->touched_group_count = kept;
 }
 
 uint32_t
@@ -317,11 +392,9 @@ sl_sched_pool_add(struct sl_sched_pool *pool, uint32_t member, uint32_t task)
 {
     sl_assert_eq(pool->plan->model->task_component[task], pool->component);
     give(pool, member, task);
-    pool->same[member]++;
-    pool->group_same[pool->group[member]]++;
+    count_one(pool, member, pool->same, pool->group_same);
     if (pool->is_self_related) {
-        pool->related[member]++;
-        pool->group_related[pool->group[member]]++;
+        count_one(pool, member, pool->related, pool->group_related);
     }
     update_trees(pool, member);
 }

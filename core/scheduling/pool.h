@@ -9,8 +9,9 @@
  *
  * Within a supervisor the sums are equal, so its best worker is the least by (tasks of c, tasks,
  * -related, port), and the answer is the best supervisor by the full order of its best worker. Two
- * layers of winner trees keep that, so choosing and adding cost O(log n); changing the component
- * costs O(n).
+ * layers of winner trees keep that, so choosing and adding cost O(log n). Where no task of c or of a
+ * component related to c is, both counts are 0 whatever c is, so changing the component touches only
+ * the supervisors that have one.
  *
  *   members: [ s1:6800 s1:6801 | s2:6800 | s3:6800 s3:6801 .. ]   by (supervisor, port)
  *   groups:      0               1         2                      one a supervisor
@@ -49,9 +50,15 @@ struct sl_sched_pool {
     uint32_t *member_tree;
     uint32_t *group_tree;
 
-    /* The component the trees are made for, or SL_SCHED_NONE. */
+    /* Members and groups whose counts are not all 0, so that the next component can clear them. */
+    uint32_t *touched_members;
+    uint32_t touched_member_count;
+    uint32_t *touched_groups;
+    uint32_t touched_group_count;
+    bool *is_touched;
+
+    /* The component the trees are made for, or SL_SCHED_NONE when they must be built anew. */
     uint32_t component;
-    bool is_system;
     bool is_self_related;
 };
 

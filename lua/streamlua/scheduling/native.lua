@@ -209,6 +209,14 @@ local function to_native(request)
   return native, b.anchors
 end
 
+--- A request as the core's arrays: {struct=, anchors=}; both must live while it is used.
+---@param request table normal form
+---@return table
+function M.prepare(request)
+  local struct, anchors = to_native(request)
+  return { struct = struct, anchors = anchors }
+end
+
 local function stated(value)
   if value >= 0 then return value end
 end
@@ -219,9 +227,11 @@ end
 ---@return table? assignment document
 ---@return streamlua.Error? EINVAL, EUNSATISFIABLE (exit 7) or ECONFLICT (nothing to do, exit 4)
 function M.assign(request, name)
-  local native, anchors = to_native(request)
+  local prepared = M.prepare(request)
   local result = ffi.new('struct sl_sched_result')
-  if C.sl_scheduling_assign(native, M.schedulers[name], result) ~= 0 then return err.last() end
+  if C.sl_scheduling_assign(prepared.struct, M.schedulers[name], result) ~= 0 then
+    return err.last()
+  end
   local workers = {}
   for i = 1, result.worker_count do
     local worker = result.workers[i - 1]
@@ -234,7 +244,7 @@ function M.assign(request, name)
   end
   C.sl_scheduling_result_free(result)
   -- The texts of the result lived in the request until here.
-  assert(anchors)
+  assert(prepared.anchors)
   return { topology = request.topology, scheduler = name, workers = workers }
 end
 
