@@ -105,6 +105,12 @@ sl_loop_random(struct sl_loop *loop)
     return &loop->random;
 }
 
+void
+sl_loop_entropy(struct sl_loop *loop, void *bytes, size_t size)
+{
+    loop->ops->entropy(loop, bytes, size);
+}
+
 bool
 sl_loop_is_owner(const struct sl_loop *loop)
 {

@@ -11,6 +11,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -63,6 +64,9 @@ uint64_t sl_loop_now_ns(const struct sl_loop *loop);
 /* The generator of the loop: from entropy on the real one, from the run's seed in the simulation.
  * Owner only. */
 struct sl_random *sl_loop_random(struct sl_loop *loop);
+
+/* Bytes that nobody can guess (from the operating system; in the simulation from the seed). */
+void sl_loop_entropy(struct sl_loop *loop, void *bytes, size_t size);
 
 /* True on the thread that owns the loop, or before any thread ran it. */
 bool sl_loop_is_owner(const struct sl_loop *loop);

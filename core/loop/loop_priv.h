@@ -16,6 +16,7 @@ struct sl_loop_ops {
     void (*stop)(struct sl_loop *loop);
     void (*post)(struct sl_loop *loop, sl_loop_fn fn, void *ctx);
     void (*work)(struct sl_loop *loop, sl_loop_fn work, sl_loop_fn done, void *ctx);
+    void (*entropy)(struct sl_loop *loop, void *bytes, size_t size);
     /* The earliest timer may have changed. */
     void (*timers_changed)(struct sl_loop *loop);
     int (*fd_open)(struct sl_loop *loop, int fd, struct sl_fd_watch **watch);

@@ -288,6 +288,14 @@ sl_sim_loop_raise(struct sl_loop *base, int number)
     }
 }
 
+static void
+entropy(struct sl_loop *loop, void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        ((uint8_t *)bytes)[i] = (uint8_t)sl_random_u64(&loop->random);
+    }
+}
+
 static const struct sl_loop_ops ops = {
     .free = free_loop,
     .run = run,
@@ -295,6 +303,7 @@ static const struct sl_loop_ops ops = {
     .stop = stop,
     .post = post,
     .work = work,
+    .entropy = entropy,
     .timers_changed = timers_changed,
     .fd_open = no_descriptors,
     .connect = sl__sim_connect,

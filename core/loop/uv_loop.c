@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -205,6 +206,20 @@ free_loop(struct sl_loop *loop)
     sl_free(side);
 }
 
+static void
+entropy(struct sl_loop *loop, void *bytes, size_t size)
+{
+    (void)loop;
+    for (uint8_t *at = bytes; size > 0;) {
+        ssize_t count = getrandom(at, size, 0);
+        sl_assert(count > 0 || errno == EINTR);
+        if (count > 0) {
+            at += count;
+            size -= (size_t)count;
+        }
+    }
+}
+
 static const struct sl_loop_ops ops = {
     .free = free_loop,
     .run = run,
@@ -212,6 +227,7 @@ static const struct sl_loop_ops ops = {
     .stop = stop,
     .post = post,
     .work = work,
+    .entropy = entropy,
     .timers_changed = timers_changed,
     .fd_open = sl__uv_fd_open,
     .fd_close = sl__uv_fd_close,

@@ -1,0 +1,211 @@
+#include "rpc/rpc_codec.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "rpc.pb-c.h"
+#include "wire/message.h"
+
+static const struct sl_pb_limits opening_limits = {.max_size = SL_FRAME_HELLO_MAX,
+                                                   .max_fields = 64};
+static const struct sl_pb_limits call_limits = {.max_size = SL_FRAME_CONTROL_MAX, .max_fields = 64};
+
+/* protobuf-c has no const; packing does not change what the pointers name. */
+#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
+
+static char *
+text_or_empty(const char *text)
+{
+    return text != NULL ? MUTABLE(text) : MUTABLE("");
+}
+
+void
+sl__rpc_encode_challenge(const struct sl__rpc_hello *hello, struct sl_buf *out)
+{
+    Streamlua__RpcChallenge message = STREAMLUA__RPC_CHALLENGE__INIT;
+    message.version = hello->version;
+    message.min_version = hello->min_version;
+    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, MUTABLE(hello->nonce)};
+    sl_message_pack(&message.base, out);
+}
+
+void
+sl__rpc_encode_hello(const struct sl__rpc_hello *hello, struct sl_buf *out)
+{
+    Streamlua__RpcHello message = STREAMLUA__RPC_HELLO__INIT;
+    message.version = hello->version;
+    message.min_version = hello->min_version;
+    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, MUTABLE(hello->nonce)};
+    message.role = text_or_empty(hello->role);
+    message.name = text_or_empty(hello->name);
+    message.cluster = text_or_empty(hello->cluster);
+    sl_message_pack(&message.base, out);
+}
+
+void
+sl__rpc_encode_welcome(const struct sl__rpc_hello *hello, struct sl_buf *out)
+{
+    Streamlua__RpcWelcome message = STREAMLUA__RPC_WELCOME__INIT;
+    message.version = hello->version;
+    message.role = text_or_empty(hello->role);
+    message.name = text_or_empty(hello->name);
+    sl_message_pack(&message.base, out);
+}
+
+void
+sl__rpc_encode_refused(const char *reason, struct sl_buf *out)
+{
+    Streamlua__RpcRefused message = STREAMLUA__RPC_REFUSED__INIT;
+    message.reason = MUTABLE(reason);
+    sl_message_pack(&message.base, out);
+}
+
+void
+sl__rpc_encode_request(const struct sl__rpc_request_message *request, struct sl_buf *out)
+{
+    Streamlua__RpcRequest message = STREAMLUA__RPC_REQUEST__INIT;
+    message.id = request->id;
+    message.endpoint = MUTABLE(request->endpoint);
+    message.method = request->method;
+    message.token = request->token;
+    message.timeout_ms = request->timeout_ms;
+    message.body = (ProtobufCBinaryData){request->size, MUTABLE(request->body)};
+    sl_message_pack(&message.base, out);
+}
+
+void
+sl__rpc_encode_reply(const struct sl__rpc_reply_message *reply, struct sl_buf *out)
+{
+    Streamlua__RpcReply message = STREAMLUA__RPC_REPLY__INIT;
+    message.id = reply->id;
+    message.status = (Streamlua__RpcStatus)reply->status;
+    message.code = reply->code != 0 ? MUTABLE(sl_err_name(reply->code)) : MUTABLE("");
+    message.reason = text_or_empty(reply->reason);
+    message.body = (ProtobufCBinaryData){reply->size, MUTABLE(reply->body)};
+    sl_message_pack(&message.base, out);
+}
+
+static int
+copy_nonce(const ProtobufCBinaryData *from, uint8_t nonce[SL__RPC_NONCE_SIZE])
+{
+    if (from->len != SL__RPC_NONCE_SIZE) {
+        return sl_err_set(SL_EPROTO, "nonce of %zu bytes", from->len);
+    }
+    memcpy(nonce, from->data, SL__RPC_NONCE_SIZE);
+    return 0;
+}
+
+int
+sl__rpc_decode_challenge(const uint8_t *data, size_t size, struct sl_arena *arena,
+                         struct sl__rpc_hello *hello)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_challenge__descriptor, data, size, &opening_limits,
+                               arena, &base);
+    if (rc != 0) {
+        return rc;
+    }
+    const Streamlua__RpcChallenge *message = (const Streamlua__RpcChallenge *)base;
+    *hello =
+        (struct sl__rpc_hello){.version = message->version, .min_version = message->min_version};
+    return copy_nonce(&message->nonce, hello->nonce);
+}
+
+int
+sl__rpc_decode_hello(const uint8_t *data, size_t size, struct sl_arena *arena,
+                     struct sl__rpc_hello *hello)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_hello__descriptor, data, size, &opening_limits,
+                               arena, &base);
+    if (rc != 0) {
+        return rc;
+    }
+    const Streamlua__RpcHello *message = (const Streamlua__RpcHello *)base;
+    *hello = (struct sl__rpc_hello){.version = message->version,
+                                    .min_version = message->min_version,
+                                    .role = message->role,
+                                    .name = message->name,
+                                    .cluster = message->cluster};
+    return copy_nonce(&message->nonce, hello->nonce);
+}
+
+int
+sl__rpc_decode_welcome(const uint8_t *data, size_t size, struct sl_arena *arena,
+                       struct sl__rpc_hello *hello)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_welcome__descriptor, data, size, &opening_limits,
+                               arena, &base);
+    if (rc != 0) {
+        return rc;
+    }
+    const Streamlua__RpcWelcome *message = (const Streamlua__RpcWelcome *)base;
+    *hello = (struct sl__rpc_hello){
+        .version = message->version, .role = message->role, .name = message->name};
+    return 0;
+}
+
+int
+sl__rpc_decode_refused(const uint8_t *data, size_t size, struct sl_arena *arena,
+                       const char **reason)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_refused__descriptor, data, size, &opening_limits,
+                               arena, &base);
+    if (rc == 0) {
+        *reason = ((const Streamlua__RpcRefused *)base)->reason;
+    }
+    return rc;
+}
+
+int
+sl__rpc_decode_request(const uint8_t *data, size_t size, struct sl_arena *arena,
+                       struct sl__rpc_request_message *request)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_request__descriptor, data, size, &call_limits, arena,
+                               &base);
+    if (rc != 0) {
+        return rc;
+    }
+    const Streamlua__RpcRequest *message = (const Streamlua__RpcRequest *)base;
+    *request = (struct sl__rpc_request_message){
+        .id = message->id,
+        .endpoint = message->endpoint,
+        .method = message->method,
+        .token = message->token,
+        .timeout_ms = message->timeout_ms,
+        .body = message->body.data,
+        .size = message->body.len,
+    };
+    return 0;
+}
+
+int
+sl__rpc_decode_reply(const uint8_t *data, size_t size, struct sl_arena *arena,
+                     struct sl__rpc_reply_message *reply)
+{
+    ProtobufCMessage *base;
+    int rc = sl_message_unpack(&streamlua__rpc_reply__descriptor, data, size, &call_limits, arena,
+                               &base);
+    if (rc != 0) {
+        return rc;
+    }
+    const Streamlua__RpcReply *message = (const Streamlua__RpcReply *)base;
+    if (message->status == STREAMLUA__RPC_STATUS__RPC_STATUS_UNSET) {
+        return sl_err_set(SL_EPROTO, "reply without a status");
+    }
+    int code = sl_err_code(message->code);
+    *reply = (struct sl__rpc_reply_message){
+        .id = message->id,
+        .status = (uint32_t)message->status,
+        .code = message->status == STREAMLUA__RPC_STATUS__RPC_STATUS_SUCCESS ? 0
+                : code != 0                                                  ? code
+                                                                             : SL_EINTERNAL,
+        .reason = message->reason,
+        .body = message->body.data,
+        .size = message->body.len,
+    };
+    return 0;
+}
