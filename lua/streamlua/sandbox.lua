@@ -199,7 +199,7 @@ function M.serve(work)
     pcall(send, { memory = true })
   end
   io.stdout:flush()
-  os.exit(0)
+  libc.exit(0)
 end
 
 ---------------------------------------------------------------------------------------------------

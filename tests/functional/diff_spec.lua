@@ -81,7 +81,7 @@ describe('streamlua diff', function()
         { 7, 'neither a plan', 'other.json', 'a.json' },
         { 7, 'bad%.json.*containers%[1%]%.cpu must', 'a.json', 'bad.json' },
         { 7, 'there is nothing to compare', 'a.json', 'assignment.json' },
-        { 2, 'B%.json', 'a.json' },
+        { 2, "missing argument 'new'", 'a.json' },
       } do
         local r = diff(unpack(case, 3))
         assert.equal(case[1], r.code, r.stderr)

@@ -103,7 +103,7 @@ describe('streamlua.sandbox', function()
   end)
 
   it('tells how a process ended that gave no result', function()
-    local _, fault = serve('os.exit(3)')
+    local _, fault = serve('require("streamlua.connectors.libc").exit(3)')
     assert.equal('ended', fault.kind)
     assert.matches('exit code 3', fault.message)
     _, fault = serve('local libc = require "streamlua.connectors.libc" libc.C.raise(9)')
@@ -133,7 +133,7 @@ describe('streamlua.sandbox', function()
   if ffi.C.fork() == 0 then
     while true do ffi.C.pause() end
   end
-  os.exit(5)]], { seconds = slow(20) })
+  require('streamlua.connectors.libc').exit(5)]], { seconds = slow(20) })
     assert.is_nil(result)
     assert.equal('ended', fault.kind)
     assert.matches('exit code 5', fault.message)
