@@ -185,6 +185,9 @@ test_q12_q14_repack_in_proportion(void **state)
     struct sl_packing_plan *plan = repack(&fixture, -1, 1, -1);
     assert_string_equal(fixture_text(&fixture, plan, false), "1[S0 S2 B1 B3] 2[S1 B0 B2 B4]");
     sl_packing_plan_free(plan);
+    plan = repack(&fixture, 0, 1, -1);
+    assert_int_equal(plan->container_count, 3);
+    sl_packing_plan_free(plan);
     plan = repack(&fixture, -2, -2, -1);
     assert_int_equal(plan->container_count, 1);
     sl_packing_plan_free(plan);
