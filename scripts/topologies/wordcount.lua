@@ -6,25 +6,15 @@
 --     lines ──shuffle──> split ──fields(word)──> count ──global──> top
 --     1 task             2 tasks                 4 tasks           1 task
 --
--- Every line is tracked: `acked` of `lines` in the summary is the number of lines whose words are all
--- counted. Words are runs of bytes that are no blank.
+-- streamlua.io.lines emits each line with an id, so every line is tracked: `acked` of `lines` in the
+-- summary is the number of lines whose words are all counted. Words are runs of bytes that are no blank.
 
 local streamlua = require 'streamlua'
 
-local lines = streamlua.spout {
-  fields = { 'line' },
-  open = function(self, context)
-    self.file = assert(io.open(context.config.input))
-    self.n = 0
-  end,
-  next_tuple = function(self, collector)
-    local line = self.file:read('*l')
-    if not line then return streamlua.DONE end
-    self.n = self.n + 1
-    collector:emit({ line }, { id = self.n })
-  end,
-  close = function(self) self.file:close() end,
-}
+local t = streamlua.topology('wordcount', {
+  input = '/usr/share/common-licenses/GPL-3',
+  top = 10,
+})
 
 -- streamlua.split is compiled by the JIT; string.gmatch, which finds the same words, is not.
 local split = streamlua.bolt {
@@ -67,11 +57,7 @@ local top = streamlua.bolt {
   end,
 }
 
-local t = streamlua.topology('wordcount', {
-  input = '/usr/share/common-licenses/GPL-3',
-  top = 10,
-})
-t:spout('lines', lines, { parallelism = 1 })
+t:spout('lines', streamlua.io.lines { path = t.config.input }, { parallelism = 1 })
 t:bolt('split', split, { parallelism = 2 }):shuffle('lines')
 t:bolt('count', count, { parallelism = 4 }):fields('split', { 'word' })
 t:bolt('top', top):global('count')

@@ -141,7 +141,7 @@ function Context.progress(self, options)
   options = options or {}
   options.file = options.file or self.stderr
   options.color = self.color_stderr
-  options.quiet = self.quiet > 0
+  if options.quiet == nil then options.quiet = self.quiet > 0 end
   return progress.new(options)
 end
 

@@ -204,7 +204,7 @@ function M.print_error(err, options)
   if err.hint then
     file:write(output.paint(options.color, 'cyan', 'hint:'), ' ', err.hint, '\n')
   end
-  if options.verbose and err.traceback then
+  if options.verbose and err.traceback and err.traceback ~= '' then
     file:write(err.traceback, '\n')
   end
 end

@@ -7,6 +7,7 @@
 local abi = require 'streamlua.abi'
 local emit = require 'streamlua.runtime.emit'
 local key = require 'streamlua.runtime.key'
+local raised = require 'streamlua.runtime.raised'
 local tuples = require 'streamlua.runtime.tuple'
 
 local C = abi.C
@@ -19,14 +20,11 @@ local M = {}
 local function user_error(message)
   local level = 2
   local info = debug.getinfo(level, 'Sl')
-  while info do
-    local is_ours = info.what == 'C' or info.source:sub(1, 1) ~= '@'
-      or info.source:find('streamlua/runtime/', 1, true)
-    if not is_ours then break end
+  while info and not (info.currentline > 0 and raised.is_user_code(info.source)) do
     level = level + 1
     info = debug.getinfo(level, 'Sl')
   end
-  if info then message = ('%s:%d: %s'):format(info.short_src, info.currentline, message) end
+  if info then message = ('%s:%d: %s'):format(info.source:sub(2), info.currentline, message) end
   error(message, 0)
 end
 M.user_error = user_error
@@ -51,7 +49,8 @@ local function helpers(rt, stream, executor)
     user_error(('emit: %s: values must be a table, got %s'):format(where, type(values)))
   end
   function h.too_many()
-    user_error(('emit: %s: more values than its %d fields'):format(where, #stream.fields))
+    user_error(('emit: %s: more values than fields (%s)'):format(where,
+      table.concat(stream.fields, ', ')))
   end
   function h.bad_id(id)
     user_error(('emit: %s: id must be a string or a number, got %s'):format(where, type(id)))

@@ -7,6 +7,7 @@
 local abi = require 'streamlua.abi'
 local collectors = require 'streamlua.runtime.collector'
 local err = require 'streamlua.err'
+local raised_text = require 'streamlua.runtime.raised'
 local tasks = require 'streamlua.runtime.task'
 
 local C, ffi = abi.C, abi.ffi
@@ -234,24 +235,12 @@ function Executor:post(kind, task, text)
   C.sl_abi_worker_post(self.worker, kind, task, C.sl_abi_executor_index(self.pointer), text, #text)
 end
 
---- The text of an error in user code: its message, and with `verbose` a traceback.
-function Executor:describe_error(raised)
-  local text
-  if type(raised) == 'table' and not (getmetatable(raised) and getmetatable(raised).__tostring) then
-    text = type(raised.message) == 'string' and raised.message or 'error object is a table'
-  else
-    text = tostring(raised)
-  end
-  if self.verbose then text = debug.traceback(text, 3) end
-  return text
-end
-
 --- Reports an error that user code raised or told.
 ---@param rt table
 ---@param raised any
 ---@param where? string the function that raised; nil = collector:report_error
 function Executor:report_error(rt, raised, where)
-  local text = self:describe_error(raised)
+  local text = raised_text.text(raised)
   rt.task.errors = rt.task.errors + 1
   if where == 'open' or where == 'prepare' then
     rt.open_error = text

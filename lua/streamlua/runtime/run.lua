@@ -15,6 +15,8 @@ local M = {}
 
 --- A task that stays in user code for so long while the run wants to end is stuck.
 M.STUCK_MS = 5000
+--- How long a run that has reached its time to live may go on draining.
+M.TTL_DRAIN_MS = 5000
 -- How long executors may take to clean up.
 local STOP_MS = 5000
 
@@ -39,7 +41,9 @@ end
 local function drain(self, reason)
   if self.phase == 'running' then
     self.phase, self.reason = 'draining', reason
-    self.drain_until = now_ms() + self.drain_ms
+    local limit = self.drain_ms
+    if reason == 'ttl' then limit = math.min(limit, M.TTL_DRAIN_MS) end
+    self.drain_until = now_ms() + limit
     self.worker:command(C.SL_COMMAND_DRAIN)
   elseif self.phase == 'loading' then
     self.phase, self.reason = 'stopped', reason
@@ -107,11 +111,9 @@ local function check_clock(self, now)
     self.on_progress(self.worker:stats(), (now - self.started_ms) / 1000)
   end
   if self.ttl_until and now >= self.ttl_until and self.phase ~= 'draining' then
-    if self.phase == 'loading' then self.is_aborted = true end
     drain(self, 'ttl')
   elseif self.phase == 'draining' then
-    local stuck = stuck_tasks(self, M.STUCK_MS)
-    if #stuck > 0 or now >= self.drain_until then
+    if now >= self.drain_until or #stuck_tasks(self, M.STUCK_MS) > 0 then
       self.is_aborted = true
       self.phase = 'stopped'
     end
@@ -146,25 +148,39 @@ local function component_summary(component, sums)
   return out
 end
 
-local function merge_reports(self, summary)
-  local aborts, metrics = {}, {}
-  for _, report in ipairs(self.reports) do
-    for _, abort in ipairs(report.advice.aborts) do
-      local id = abort.place .. abort.reason
-      if not aborts[id] then
-        aborts[id] = { place = abort.place, reason = abort.reason, count = 0 }
-        aborts[#aborts + 1] = aborts[id]
+-- What the advisors of all executors found, each place once.
+local function merge_advice(reports)
+  local advice, by_id = {}, {}
+  for _, report in ipairs(reports) do
+    for _, found in ipairs(report.advice.findings) do
+      local id = found.what .. ' ' .. found.place
+      if by_id[id] then
+        by_id[id].count = by_id[id].count + found.count
+      else
+        by_id[id] = found
+        advice[#advice + 1] = found
       end
-      aborts[id].count = aborts[id].count + abort.count
     end
+  end
+  return #advice > 0 and advice or nil
+end
+
+local function merge_reports(self, summary)
+  local metrics = {}
+  for _, report in ipairs(self.reports) do
     for task, entry in pairs(report.tasks) do
       metrics[task_name(self.plan.task[tonumber(task)])] = entry.metrics
     end
   end
-  local advice = {}
-  for i, abort in ipairs(aborts) do advice[i] = abort end
-  summary.advice = #advice > 0 and advice or nil
+  summary.advice = merge_advice(self.reports)
   summary.metrics = next(metrics) and metrics or nil
+end
+
+-- Roots that are neither acked nor failed.
+local function in_flight(self)
+  local count = 0
+  for _, sums in pairs(self.worker:stats()) do count = count + sums.pending end
+  return count
 end
 
 local function summarise(self)
@@ -197,8 +213,9 @@ end
 ---@field progress_ms? number
 
 --- Runs a valid topology that was loaded from a script. Returns the outcome: {reason = 'finished' |
---- 'ttl' | 'signal' | 'failed', signal=, failure = {task=, message=}, stuck = names of tasks, summary}.
---- When `stuck` is there, threads are still running: the process has to end without them.
+--- 'ttl' | 'signal' | 'failed', signal=, failure = {task=, message=}, in_flight = roots that were left,
+--- stuck = names of tasks, summary}. When `stuck` is there, threads are still running: the process has
+--- to end without them.
 ---@param topology streamlua.Topology
 ---@param options streamlua.RunOptions
 function M.run(topology, options)
@@ -231,8 +248,9 @@ function M.run(topology, options)
     if self.phase ~= 'stopped' then hear(self, wait_ms(self, now)) end
   end
   local outcome = { reason = self.failure and 'failed' or self.reason or 'finished',
-    signal = self.signal, failure = self.failure, is_aborted = self.is_aborted }
+    signal = self.signal, failure = self.failure }
   outcome.summary = summarise(self)
+  outcome.in_flight = self.is_aborted and in_flight(self) or 0
   if not stop(self) then
     outcome.stuck = stuck_tasks(self, 0)
     return outcome

@@ -7,12 +7,13 @@ local abi = require 'streamlua.abi'
 local collectors = require 'streamlua.runtime.collector'
 local contexts = require 'streamlua.runtime.context'
 local driver = require 'streamlua.runtime.driver'
+local raised = require 'streamlua.runtime.raised'
 local replays = require 'streamlua.runtime.replay'
 local tuples = require 'streamlua.runtime.tuple'
 
 local C, ffi = abi.C, abi.ffi
 local band, rshift = bit.band, bit.rshift
-local pcall, setmetatable = pcall, setmetatable
+local setmetatable, xpcall = setmetatable, xpcall
 local bytes_p = ffi.typeof('uint8_t *')
 local SPOUT_NOTHING, SPOUT_DONE = tonumber(C.SL_SPOUT_NOTHING), tonumber(C.SL_SPOUT_DONE)
 local SPOUT_EMITTED = tonumber(C.SL_SPOUT_EMITTED)
@@ -66,7 +67,7 @@ local function resume(rt, turn, loop, meta, err)
     fail_current(rt)
     rt.report_error(err, 'execute')
     if done == count or task.yield ~= 0 then return done, head end
-    local ok, ran, following = pcall(loop, head, count - done, meta)
+    local ok, ran, following = xpcall(loop, rt.handler, head, count - done, meta)
     if ok then return done + ran, following end
     err = ran
   end
@@ -79,7 +80,7 @@ function Task:run_batch(turn)
   local meta = tuples.meta(self.plan, turn.source, stream)
   local outer = self.meta
   self.meta = meta
-  local ok, done, head = pcall(loop, turn.head, turn.count, meta)
+  local ok, done, head = xpcall(loop, self.handler, turn.head, turn.count, meta)
   if not ok then done, head = resume(self, turn, loop, meta, done) end
   self.meta = outer
   C.sl_abi_batch_end(self.pointer, turn, done, head)
@@ -126,7 +127,7 @@ end
 -- Runs a loop that counts in state.at until it comes to its end, past what raises.
 local function run_all(rt, loop, state)
   repeat
-    local ok, err = pcall(loop, rt, state)
+    local ok, err = xpcall(loop, rt.handler, rt, state)
     if not ok then
       rt.report_error(err, 'ack')
       state.at = state.at + 1
@@ -195,7 +196,7 @@ function Task:run_spout(turn)
     C.sl_abi_spout_end(pointer, turn, 0, result, again_ms)
     return
   end
-  local ok, calls, result = pcall(self.loop, turn.count)
+  local ok, calls, result = xpcall(self.loop, self.handler, turn.count)
   if not ok then
     self.report_error(calls, 'next_tuple')
     calls, result = 1, SPOUT_NOTHING
@@ -285,7 +286,7 @@ function M.new(executor, planned, pointer)
     loops = {},
     is_open = false,
   }, Task)
-  rt.handler = function(err) return executor:describe_error(err) end
+  rt.handler = raised.handler({ verbose = executor.verbose })
   rt.report_error = function(err, where) executor:report_error(rt, err, where) end
   if component.kind == 'spout' then
     spout_parts(rt)

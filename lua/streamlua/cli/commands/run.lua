@@ -5,27 +5,44 @@ local units = require 'streamlua.units'
 
 local C = abi.C
 
--- Errors of one task that are shown one by one; later ones are only counted.
+-- Different errors of one task that are shown; later ones, and repeated ones, are only counted.
 local SHOWN_ERRORS = 10
 
-local function error_printer(context)
-  local counts = {}
+-- Returns a function(task, text) that shows errors of user code through `say`, and the list of what it
+-- has shown: {task=, message=, count=}.
+local function error_printer(say)
+  local tasks, list = {}, {}
   return function(task, text)
-    local count = (counts[task] or 0) + 1
-    counts[task] = count
-    if count <= SHOWN_ERRORS then
-      context.stderr:write(('error: %s: %s\n'):format(task, text))
-    elseif count == SHOWN_ERRORS + 1 then
-      context.stderr:write(('error: %s: further errors are counted only\n'):format(task))
+    local shown = tasks[task]
+    if not shown then
+      shown = { count = 0, by_text = {} }
+      tasks[task] = shown
     end
-  end
+    local known = shown.by_text[text]
+    if known then
+      known.count = known.count + 1
+      if not shown.has_repeats then
+        shown.has_repeats = true
+        say(('error: %s: repeated errors are counted only'):format(task))
+      end
+      return
+    end
+    shown.count = shown.count + 1
+    if shown.count <= SHOWN_ERRORS then
+      known = { task = task, message = text, count = 1 }
+      shown.by_text[text] = known
+      list[#list + 1] = known
+      say(('error: %s: %s'):format(task, text))
+    elseif shown.count == SHOWN_ERRORS + 1 then
+      say(('error: %s: further errors are counted only'):format(task))
+    end
+  end, list
 end
 
--- Shows the rates of all components, from the counters of two moments.
-local function progress_printer(context, topology)
-  local display = context:progress()
+-- Returns a function that shows the rates of all components, from the counters of two moments.
+local function progress_printer(display, topology)
   local before, before_s = {}, 0
-  return display, function(stats, seconds)
+  return function(stats, seconds)
     local rows = {}
     for i, entry in ipairs(topology.components) do
       local sums = stats[entry.name]
@@ -49,8 +66,22 @@ local function sorted_names(topology)
   return names
 end
 
+-- What would make the topology faster; without -v the three most frequent findings.
+local function print_advice(context, advice)
+  for i, found in ipairs(advice) do
+    if i > 3 and context.verbose == 0 then
+      context.stderr:write(('advice: %d more with -v\n'):format(#advice - 3))
+      break
+    end
+    context.stderr:write(('advice: %s at %s is not compiled: %s\n'):format(found.what, found.place,
+      found.reason))
+    if found.hint and context.verbose > 0 then
+      context.stderr:write(('  hint: %s\n'):format(found.hint))
+    end
+  end
+end
+
 local function print_summary(context, topology, summary)
-  if context.quiet > 0 then return end
   local rows = {}
   for i, name in ipairs(sorted_names(topology)) do
     local c = summary.components[name]
@@ -67,10 +98,7 @@ local function print_summary(context, topology, summary)
   context.stderr:write(('topology %s: %.2f s%s\n'):format(summary.topology, summary.seconds,
     latency and (', complete latency p50 %.3g ms, p99 %.3g ms'):format(latency.p50, latency.p99)
     or ''))
-  for i, advice in ipairs(summary.advice or {}) do
-    if i > 3 and context.verbose == 0 then break end
-    context.stderr:write(('advice: %s does not compile: %s\n'):format(advice.place, advice.reason))
-  end
+  print_advice(context, summary.advice or {})
 end
 
 local function write_summary(context, path, summary)
@@ -100,23 +128,32 @@ local function load_topology(context, args)
   return topology, options
 end
 
--- The exit code of an outcome, after saying what went wrong.
+-- The exit code of an outcome that is no failure.
+local function exit_code(outcome)
+  if outcome.signal then return 128 + outcome.signal end
+  return outcome.stuck and outcome.reason ~= 'ttl' and 1 or 0
+end
+
+-- Says what went wrong. Returns the exit code, or ends the process when threads are left that do not
+-- come back from user code.
 local function conclude(context, outcome)
+  if outcome.failure then
+    local message, more = outcome.failure.message:match('^([^\n]*)\n?(.*)$')
+    local place = { traceback = more }
+    place.file, place.line = message:match('^(.-):(%d+): ')
+    place.line = tonumber(place.line)
+    context:fail('failed', outcome.failure.task or 'run', message, nil, place)
+  end
+  if outcome.in_flight > 0 then
+    context.stderr:write(('error: run: ended with %d tuples in flight\n'):format(outcome.in_flight))
+  end
   if outcome.stuck then
     local what = #outcome.stuck > 0 and table.concat(outcome.stuck, ', ') or 'an executor'
     context.stderr:write(('error: run: still in user code: %s\n'):format(what))
     context.stderr:flush()
-    C.sl_abi_process_exit(outcome.signal and 128 + outcome.signal or 1)
+    C.sl_abi_process_exit(exit_code(outcome))
   end
-  if outcome.reason == 'failed' then
-    context:fail('failed', outcome.failure.task or 'run', outcome.failure.message)
-  elseif outcome.signal then
-    return 128 + outcome.signal
-  elseif outcome.is_aborted then
-    context.stderr:write('error: run: what was in flight did not finish in time\n')
-    return 1
-  end
-  return 0
+  return exit_code(outcome)
 end
 
 return {
@@ -139,8 +176,16 @@ return {
   run = function(context, args)
     local run = require 'streamlua.runtime.run'
     local topology, options = load_topology(context, args)
-    local display, on_progress
-    if context.quiet == 0 then display, on_progress = progress_printer(context, topology) end
+    local is_json = context.output == 'json'
+    local is_shown = context.quiet == 0 and not is_json
+    local display = context:progress({ quiet = not is_shown })
+    local on_error, errors = error_printer(function(line)
+      if is_shown then
+        display:phase(line)
+      elseif not is_json then
+        context.stderr:write(line, '\n')
+      end
+    end)
     local outcome = run.run(topology, {
       executors = args.executors,
       ttl_ms = args.ttl and args.ttl * 1000,
@@ -148,13 +193,17 @@ return {
       defaults = options.defaults,
       verbose = context.verbose > 0,
       catch_signals = true,
-      on_error = error_printer(context),
-      on_progress = on_progress,
-      progress_ms = display and display.interval_s * 1000,
+      on_error = on_error,
+      on_progress = is_shown and progress_printer(display, topology) or nil,
+      progress_ms = display.interval_s * 1000,
     })
-    if display then display:close() end
-    print_summary(context, topology, outcome.summary)
+    display:close()
+    if #errors > 0 then outcome.summary.messages = errors end
+    if is_shown and not outcome.failure then
+      print_summary(context, topology, outcome.summary)
+    end
     if args.summary then write_summary(context, args.summary, outcome.summary) end
+    if is_json and not outcome.failure then context:print_json(outcome.summary) end
     return conclude(context, outcome)
   end,
 }

@@ -1,0 +1,97 @@
+--- What user code raised, as text: one line that begins with the file and line, and with `verbose` the
+--- traceback of the user's functions behind it.
+--
+--     local guard = raised.handler({ verbose = true })
+--     local ok, value = xpcall(fn, guard)
+--     if not ok then print(raised.text(value)) end      -- topo.lua:3: boom
+
+local M = {}
+
+-- What a handler made; any other value has not been through one.
+local Raised = {}
+Raised.__index = Raised
+Raised.__tostring = function(self) return self.message end
+
+-- Folder of the library's own Lua files.
+local OWN = (debug.getinfo(1, 'S').source:match('^@(.*)/runtime/raised%.lua$')) or '@'
+
+--- Whether a chunk's source is a file that is not the library's own.
+---@param source string
+---@return boolean
+function M.is_user_code(source)
+  return source:sub(1, 1) == '@' and source:sub(2, #OWN + 1) ~= OWN
+end
+
+local function message_of(value)
+  local kind = type(value)
+  if kind == 'string' then
+    return value
+  elseif kind == 'table' then
+    local meta = getmetatable(value)
+    if type(meta) == 'table' and meta.__tostring then return tostring(value) end
+    if type(value.message) == 'string' then return value.message end
+    return 'raised a table without a message'
+  end
+  return value == nil and 'raised nil' or 'raised ' .. tostring(value)
+end
+
+-- The message with the place it came from in front, the file by its whole path. Lua shortens long
+-- paths in messages, and leaves the place out of errors that are no texts.
+local function locate(message)
+  local level, innermost = 3, nil
+  local info = debug.getinfo(level, 'Sl')
+  while info do
+    if info.currentline > 0 and info.source:sub(1, 1) == '@' then
+      local short = info.short_src
+      if message:sub(1, #short + 1) == short .. ':' then
+        return info.source:sub(2) .. message:sub(#short + 1)
+      end
+      if not innermost and M.is_user_code(info.source) then
+        innermost = ('%s:%d'):format(info.source:sub(2), info.currentline)
+      end
+    end
+    level = level + 1
+    info = debug.getinfo(level, 'Sl')
+  end
+  if innermost and not message:find('^[^\n]-:%d+: ') then return innermost .. ': ' .. message end
+  return message
+end
+
+-- The traceback without the frames of the engine that called the user's function.
+local function traceback()
+  local lines = {}
+  for line in debug.traceback('', 3):gmatch('[^\n]+') do lines[#lines + 1] = line end
+  while #lines > 1 do
+    local where = lines[#lines]:match('^%s*(.-):')
+    if where and where:sub(1, 1) ~= '[' and where:find('[/.]') and where:sub(1, #OWN) ~= OWN then
+      break
+    end
+    lines[#lines] = nil
+  end
+  return table.concat(lines, '\n')
+end
+
+--- A message handler for xpcall.
+---@param options? { verbose?: boolean }
+---@return fun(value: any): table
+function M.handler(options)
+  local verbose = options and options.verbose
+  return function(value)
+    if getmetatable(value) == Raised then return value end
+    local message = locate(message_of(value))
+    return setmetatable({
+      message = message,
+      traceback = verbose and traceback() or nil,
+    }, Raised)
+  end
+end
+
+--- The text of what was raised, whether or not it went through a handler.
+---@param value any
+---@return string
+function M.text(value)
+  if getmetatable(value) ~= Raised then return message_of(value) end
+  return value.traceback and value.message .. '\n' .. value.traceback or value.message
+end
+
+return M
