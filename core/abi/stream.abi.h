@@ -154,7 +154,7 @@ int sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *tur
 /* Returns the time in milliseconds since the epoch. */
 double sl_abi_executor_now_ms(struct sl_executor *executor);
 
-/* Returns the milliseconds until a timer or a spout's back-off is due. */
+/* Returns the milliseconds until a timer or a spout's back-off is due; 0 = one is. */
 double sl_abi_executor_due_ms(struct sl_executor *executor);
 
 /* Ends a batch turn after `count` records; head is the first one not executed. */

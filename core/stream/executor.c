@@ -264,6 +264,10 @@ frame_pop(struct sl_executor *self, struct sl__task *task)
     task->io.emitted += task->io.emits;
     task->io.emits = 0;
     task->io.record = task->idle_record;
+    /* A tick that came due while the task was busy is one of the timers again. */
+    if (task->tick_ns > 0 && task->tick_next_ns < self->timer_at_ns) {
+        self->timer_at_ns = task->tick_next_ns;
+    }
     int32_t outer = self->stack.count > 0 ? sl_vec_last(&self->stack).task->io.id : -1;
     __atomic_store_n(&self->current_since_ns, now, __ATOMIC_RELAXED);
     __atomic_store_n(&self->current_task, outer, __ATOMIC_RELAXED);
@@ -468,6 +472,8 @@ sl_spout_reopen(struct sl_task *io)
 {
     struct sl__task *task = sl__task_of(io);
     task->is_done = false;
+    task->is_finished = false;
+    task->executor->is_finished_reported = false;
     task->poll_at_ns = 0;
     task->backoff_ns = 0;
 }
@@ -577,7 +583,8 @@ timers_run(struct sl_executor *self)
     uint64_t next = self->round_at_ns;
     for (size_t i = 0; i < self->tasks.count; i++) {
         struct sl__task *task = self->tasks.items[i];
-        if (task->tick_ns > 0 && task->tick_next_ns < next) {
+        /* A busy task ticks when its turn has ended: see frame_pop. */
+        if (task->tick_ns > 0 && !task->is_busy && task->tick_next_ns < next) {
             next = task->tick_next_ns;
         }
     }
@@ -838,6 +845,10 @@ ack_backlog(const struct sl_executor *self)
 static uint64_t
 next_deadline(const struct sl_executor *self)
 {
+    if (self->stack.count > 0) {
+        /* Inside an emit that waits neither ticks nor spouts run. */
+        return self->round_at_ns;
+    }
     uint64_t deadline = self->timer_at_ns;
     for (size_t i = 0; i < self->spouts.count; i++) {
         const struct sl__task *task = self->spouts.items[i];
@@ -1017,11 +1028,11 @@ sl_executor_await_root(struct sl_executor *self, struct sl_turn *turn, struct sl
     }
 }
 
-/* Milliseconds until something is due by the clock alone; -1 = nothing is. */
+/* Milliseconds until something is due by the clock alone; 0 when something is already. */
 double
 sl_executor_due_ms(struct sl_executor *self)
 {
     refresh(self);
     uint64_t deadline = next_deadline(self);
-    return deadline == UINT64_MAX ? -1 : (double)(deadline - self->now_ns) / 1e6;
+    return deadline > self->now_ns ? (double)(deadline - self->now_ns) / 1e6 : 0;
 }

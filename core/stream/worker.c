@@ -622,7 +622,8 @@ sl_worker_advance(struct sl_worker *self, double ms)
     if (self->manual == NULL || !(ms >= 0)) {
         return sl_err_set(SL_EINVAL, "the worker's clock is not manual or would go back");
     }
-    sl_manual_clock_advance_ns(self->manual, (uint64_t)(ms * 1e6));
+    /* Rounded: a time of whole nanoseconds that came as milliseconds is that time again. */
+    sl_manual_clock_advance_ns(self->manual, (uint64_t)(ms * 1e6 + 0.5));
     return 0;
 }
 

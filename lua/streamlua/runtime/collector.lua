@@ -183,6 +183,15 @@ local function emit_method(rt, by_name)
   end
 end
 
+-- An emit function that also tells the tap; what a replay emits again was told before.
+local function tapped(rt, stream, fn)
+  local tap = rt.tap
+  return function(values, options)
+    fn(values, options)
+    if not (rt.replays and rt.replays.emitting) then tap.emitted(rt, stream, values) end
+  end
+end
+
 --- Gives the collector of a task its emit functions; again whenever the routes change.
 ---@param rt table the task at run time; see streamlua.runtime.task
 ---@param executor table
@@ -190,8 +199,8 @@ function M.route(rt, executor)
   local by_name = {}
   for i, stream in ipairs(rt.component.streams) do
     local emitter = C.sl_abi_task_emitter(rt.task, i - 1)
-    by_name[stream.name] = emit.generate(rt.task, emitter, rt.component.kind,
-      helpers(rt, stream, executor))
+    local fn = emit.generate(rt.task, emitter, rt.component.kind, helpers(rt, stream, executor))
+    by_name[stream.name] = rt.tap and tapped(rt, stream, fn) or fn
     if stream.name == 'default' then rt.is_default_direct = stream.is_direct end
   end
   rt.emit_by_stream = by_name

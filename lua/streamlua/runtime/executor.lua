@@ -51,6 +51,7 @@ function Executor:now_ms() return C.sl_abi_executor_now_ms(self.pointer) end
 
 -- Runs what C named, or lets others run; raises when nothing can move any more.
 local function nested_step(self, turn, kind, what)
+  if kind ~= TURN_NONE then self.turn_count = self.turn_count + 1 end
   if kind == TURN_BATCH then
     self.tasks[turn.task]:run_batch(turn)
   elseif kind == TURN_NONE and not (self.idle_hook and self.idle_hook()) then
@@ -173,18 +174,23 @@ local runners = {
   [tonumber(C.SL_TURN_COMMAND)] = run_command,
 }
 
---- Runs turns until the executor is stopped or, without blocking, until there is nothing to do.
---- Returns 'stopped' or 'idle', and whether any turn was run.
+--- Runs turns until the executor is stopped or, without blocking, until there is nothing to do or
+--- `turn_limit` is reached. Returns 'stopped' or 'idle', and whether any turn was run.
 function Executor:run()
   local turn = enter(self)
   local has_run = false
   while true do
+    if self.turn_count >= self.turn_limit then
+      leave(self)
+      return 'idle', has_run
+    end
     local kind = C.sl_abi_executor_next(self.pointer, turn, self.may_block)
     if kind == TURN_NONE then
       leave(self)
       return 'idle', has_run
     end
     has_run = true
+    self.turn_count = self.turn_count + 1
     if runners[kind](self, turn) then
       leave(self)
       return 'stopped', true
@@ -270,6 +276,7 @@ end
 ---@field may_block boolean
 ---@field verbose? boolean
 ---@field write_log fun(rt: table, level: string, text: string)
+---@field tap? { emitted: fun(rt, stream, values), acked: fun(rt, id), failed: fun(rt, id) }
 
 --- An executor with all its planned tasks attached. Raises when one can not be.
 ---@param options streamlua.ExecutorOptions
@@ -284,7 +291,11 @@ function M.new(options)
     tasks = {},
     order = {},
     turns = {},
+    -- Turns that were run, and steps of waits in which something moved.
+    turn_count = 0,
+    turn_limit = math.huge,
     depth = 0,
+    tap = options.tap,
     is_active = false,
   }, Executor)
   for _, planned in ipairs(options.plan.tasks) do

@@ -2,6 +2,9 @@
 --
 -- It is a table `rt` whose functions the executor calls turn by turn. User code runs in protected
 -- calls, one for a whole turn; an error costs the tuple it was raised for and is reported.
+--
+-- For streamlua.testing: `tap` (of the executor) hears of emits and completed roots, and `pause_ms()`,
+-- when set, says how long a spout that emitted nothing is left alone.
 
 local abi = require 'streamlua.abi'
 local collectors = require 'streamlua.runtime.collector'
@@ -106,7 +109,7 @@ function Task:finish() call(self, 'finish', self.collector) end
 local function ack_loop(rt, state)
   local task, ids, self = rt.task, rt.ids, rt.self
   local on_ack, on_fail, kept = rt.definition.ack, rt.definition.fail, rt.replays
-  local done = task.done
+  local done, tap = task.done, rt.tap
   for i = state.at, state.count - 1 do
     state.at = i
     local entry = done[i]
@@ -114,11 +117,13 @@ local function ack_loop(rt, state)
     local id = ids[slot]
     if band(entry, 1) == 0 then
       if kept then kept:forget(slot) end
+      if tap then tap.acked(rt, id) end
       if on_ack then on_ack(self, id) end
     elseif kept and kept:retry(slot) then
       state.reopen = true
     else
       state.has_failed = true
+      if tap then tap.failed(rt, id) end
       if on_fail then on_fail(self, id) end
     end
   end
@@ -138,11 +143,12 @@ end
 -- Roots that completed during a call of next_tuple and whose slots were needed at once.
 local function aside_loop(rt, state)
   local on_ack, on_fail = rt.definition.ack, rt.definition.fail
-  local list = state.list
+  local list, tap = state.list, rt.tap
   for i = state.at, state.count - 1 do
     state.at = i
     local entry = list[i + 1]
     local told = entry.has_failed and on_fail or not entry.has_failed and on_ack
+    if tap then (entry.has_failed and tap.failed or tap.acked)(rt, entry.id) end
     if told then told(rt.self, entry.id) end
   end
 end
@@ -211,6 +217,10 @@ function Task:run_spout(turn)
     again_ms = self.replays:due_in()
     if again_ms >= 0 and result == SPOUT_DONE then result = SPOUT_NOTHING end
   end
+  if self.pause_ms and result == SPOUT_NOTHING then
+    local pause = self.pause_ms()
+    again_ms = again_ms < 0 and pause or math.min(again_ms, pause)
+  end
   C.sl_abi_spout_end(pointer, turn, calls, result, again_ms)
 end
 
@@ -258,7 +268,7 @@ end
 
 local function spout_parts(rt)
   local definition, task = rt.definition, rt.task
-  local wants_acks = definition.ack or definition.fail or rt.component.options.replay
+  local wants_acks = definition.ack or definition.fail or rt.component.options.replay or rt.tap
   task.wants_acks = wants_acks and 1 or 0
   if wants_acks then rt.ids = {} end
   if rt.component.options.replay then
@@ -283,6 +293,7 @@ function M.new(executor, planned, pointer)
     -- The executor in C, one look-up away for the hot path.
     pointer = executor.pointer,
     self = setmetatable({}, { __index = component.definition }),
+    tap = executor.tap,
     loops = {},
     is_open = false,
   }, Task)
