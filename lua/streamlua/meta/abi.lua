@@ -1355,7 +1355,7 @@ function C.sl_abi_executor_await_root(executor, turn, task, may_block) end
 ---@return number
 function C.sl_abi_executor_now_ms(executor) end
 
---- Returns the milliseconds until a timer or a spout's back-off is due.
+--- Returns the milliseconds until a timer or a spout's back-off is due; 0 = one is.
 ---@param executor sl_executor|ffi.cdata*
 ---@return number
 function C.sl_abi_executor_due_ms(executor) end
