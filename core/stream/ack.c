@@ -7,6 +7,13 @@
 #include "stream/root_priv.h"
 
 
+/* Spouts may be added while acks travel; their own acks come after that. */
+static uint32_t
+spout_count(const struct sl_worker *worker)
+{
+    return (uint32_t)__atomic_load_n(&worker->spout_count, __ATOMIC_RELAXED);
+}
+
 static void
 ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
 {
@@ -16,8 +23,10 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
         return;
     }
     uint32_t spout = (uint32_t)(ack->root >> SL__ROOT_SPOUT_SHIFT);
-    if (spout < (uint32_t)worker->spout_count) {
-        struct sl__task *task = worker->tasks[worker->spouts[spout].task];
+    if (spout < spout_count(worker)) {
+        /* -1: the spout is gone. */
+        int32_t id = worker->spouts[spout].task;
+        struct sl__task *task = id >= 0 ? worker->tasks[id] : NULL;
         if (task != NULL && task->executor == executor) {
             sl__root_apply(task, ack);
         }
@@ -53,7 +62,7 @@ sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, ui
         dest = worker->acker_executor[ack.acker];
     } else {
         uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
-        if (spout >= (uint32_t)worker->spout_count) {
+        if (spout >= spout_count(worker)) {
             return;
         }
         dest = worker->spouts[spout].executor;
@@ -65,7 +74,7 @@ void
 sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op op)
 {
     uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
-    if (spout < (uint32_t)executor->worker->spout_count) {
+    if (spout < spout_count(executor->worker)) {
         struct sl__ack ack = {.root = root, .acker = -1, .op = (int32_t)op};
         ack_post(executor, executor->worker->spouts[spout].executor, &ack);
     }
@@ -89,12 +98,28 @@ sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch)
     }
 }
 
+/* The ring is made when the first acks need it; without memory they wait. */
+static bool
+box_make_ring(struct sl_executor *executor, int32_t dest)
+{
+    struct sl_worker *worker = executor->worker;
+    int32_t slots = SL__ACK_RING / worker->executor_count;
+    struct sl_ring *ring = sl_ring_new(slots < 256 ? 256 : (uint32_t)slots, sizeof(struct sl__ack));
+    executor->ack_out[dest].ring = ring;
+    int32_t at = executor->index * worker->executor_count + dest;
+    __atomic_store_n(&worker->acks[at], ring, __ATOMIC_RELEASE);
+    return ring != NULL;
+}
+
 static bool
 box_flush(struct sl_executor *executor, int32_t dest)
 {
     struct sl__ack_box *box = &executor->ack_out[dest];
     if (box->items.count == 0) {
         return true;
+    }
+    if (box->ring == NULL && !box_make_ring(executor, dest)) {
+        return false;
     }
     uint32_t pushed = sl_ring_push_many(box->ring, box->items.items, (uint32_t)box->items.count);
     if (pushed > 0) {
@@ -116,6 +141,17 @@ sl__acks_flush(struct sl_executor *executor)
     return is_empty;
 }
 
+/* How many acks found no room in a ring yet. */
+size_t
+sl__acks_waiting(const struct sl_executor *executor)
+{
+    size_t count = 0;
+    for (int32_t i = 0; i < executor->worker->executor_count; i++) {
+        count += executor->ack_out[i].items.count;
+    }
+    return count;
+}
+
 /* Applies what has arrived; true when anything had. */
 bool
 sl__acks_intake(struct sl_executor *executor)
@@ -123,7 +159,8 @@ sl__acks_intake(struct sl_executor *executor)
     struct sl_worker *worker = executor->worker;
     bool has_any = false;
     for (int32_t source = 0; source < worker->executor_count; source++) {
-        struct sl_ring *ring = worker->acks[source * worker->executor_count + executor->index];
+        int32_t at = source * worker->executor_count + executor->index;
+        struct sl_ring *ring = __atomic_load_n(&worker->acks[at], __ATOMIC_ACQUIRE);
         struct sl__ack ack;
         while (ring != NULL && sl_ring_pop(ring, &ack)) {
             ack_apply(executor, &ack);

@@ -126,7 +126,7 @@ sl__acker_apply(struct sl__acker *self, const struct sl__ack *ack)
     case SL__DONE_FAILED:
         break;
     }
-    self->task->io.executed += 1;
+    sl__count(&self->task->io.executed, 1);
     if (entry->is_init && (entry->has_failed || entry->value == 0)) {
         bool has_failed = entry->has_failed;
         entry_remove(self, entry);

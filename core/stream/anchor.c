@@ -135,6 +135,7 @@ held_give(struct sl__task *task, struct sl__held *held)
     held->more = NULL;
     held->more_count = 0;
     held->is_used = 0;
+    task->held_in_use--;
     held->generation = (held->generation + 1) & HANDLE_GENERATION_MASK;
     sl_vec_push(&task->held_free, (int32_t)(held - task->held.items));
 }
@@ -157,6 +158,7 @@ sl_task_hold(struct sl_task *io)
     }
     struct sl__held *held = &task->held.items[slot];
     held->is_used = 1;
+    task->held_in_use++;
     held->round = task->executor->round;
     held->pair = (struct sl_pair){record->root, record->edge};
     if (record->anchors > 1) {

@@ -29,13 +29,6 @@ sl_executor_index(const struct sl_executor *self)
     return self->index;
 }
 
-void
-sl_executor_calls(struct sl_executor *self, int32_t task)
-{
-    __atomic_store_n(&self->current_since_ns, refresh(self), __ATOMIC_RELAXED);
-    __atomic_store_n(&self->current_task, task, __ATOMIC_RELAXED);
-}
-
 double
 sl_executor_now_ms(struct sl_executor *self)
 {
@@ -80,48 +73,77 @@ attach_acker(struct sl_executor *self, struct sl__task *task)
     sl_vec_push(&self->ackers, acker);
 }
 
+#define LIST_REMOVE(list, task)                                                                    \
+    do {                                                                                           \
+        for (size_t sl_i = 0; sl_i < (list)->count; sl_i++) {                                      \
+            if ((list)->items[sl_i] == (task)) {                                                   \
+                sl_vec_remove((list), sl_i);                                                       \
+                break;                                                                             \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* A task as the plan describes it; NULL with the error set when the plan does not. */
+static struct sl__task *
+attach_new(struct sl_executor *self, int32_t id)
+{
+    struct sl_worker *worker = self->worker;
+    struct sl__task *task = NULL;
+    pthread_mutex_lock(&worker->plan_lock);
+    if (id < 0 || id >= worker->task_capacity || worker->task_executor[id] != self->index) {
+        sl_err_set(SL_EINVAL, "task %d is not planned for executor %d", id, self->index);
+    } else if (worker->tasks[id] != NULL) {
+        sl_err_set(SL_EEXIST, "task %d is attached already", id);
+    } else {
+        int32_t component = worker->task_component[id];
+        int32_t kind = worker->components.items[component].kind;
+        task = sl__task_new(self, id, component, worker->task_index[id], kind);
+        for (int32_t i = 0; i < worker->spout_count && kind == SL_TASK_SPOUT; i++) {
+            if (worker->spouts[i].task == id) {
+                task->spout_index = i;
+            }
+        }
+        worker->is_live = true;
+    }
+    pthread_mutex_unlock(&worker->plan_lock);
+    return task;
+}
+
 int
 sl_executor_attach(struct sl_executor *self, int32_t id, struct sl_task **out)
 {
     struct sl_worker *worker = self->worker;
-    if (id < 0 || id >= worker->task_capacity || worker->task_executor[id] != self->index) {
-        return sl_err_set(SL_EINVAL, "task %d is not planned for executor %d", id, self->index);
+    struct sl__task *task = attach_new(self, id);
+    if (task == NULL) {
+        return sl_err_last()->code;
     }
-    if (worker->tasks[id] != NULL) {
-        return sl_err_set(SL_EEXIST, "task %d is attached already", id);
+    bool is_spout = task->io.kind == SL_TASK_SPOUT;
+    int rc = is_spout ? sl__roots_create(task) : 0;
+    if (rc == 0) {
+        rc = sl__task_route(task);
     }
-    pthread_mutex_lock(&worker->plan_lock);
-    int32_t component = worker->task_component[id];
-    int32_t kind = worker->components.items[component].kind;
-    struct sl__task *task = sl__task_new(self, id, component, worker->task_index[id], kind);
-    for (int32_t i = 0; i < worker->spout_count && kind == SL_TASK_SPOUT; i++) {
-        if (worker->spouts[i].task == id) {
-            task->spout_index = i;
-        }
-    }
-    pthread_mutex_unlock(&worker->plan_lock);
-    if (kind == SL_TASK_SPOUT) {
-        sl__roots_create(task);
-        sl_vec_push(&self->spouts, task);
-        self->spout_of[task->spout_index] = task;
-    }
-    int rc = sl__task_route(task);
     if (rc != 0) {
-        if (kind == SL_TASK_SPOUT) {
-            self->spouts.count--;
-            self->spout_of[task->spout_index] = NULL;
-        }
+        LIST_REMOVE(&self->touched, task);
         sl__task_free(task);
         return rc;
     }
     sl_vec_push(&self->tasks, task);
-    if (kind == SL_TASK_ACKER) {
+    if (is_spout) {
+        sl_vec_push(&self->spouts, task);
+        self->spout_of[task->spout_index] = task;
+        task->is_draining = self->is_draining;
+    }
+    if (task->io.kind == SL_TASK_ACKER) {
         attach_acker(self, task);
         task->is_finished = true;
     }
-    __atomic_store_n(&worker->tasks[id], task, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&worker->plan_lock);
+    worker->tasks[id] = task;
+    pthread_mutex_unlock(&worker->plan_lock);
     adopt_early(self, task);
-    self->is_finished_reported = false;
+    if (self->is_finished_reported && !task->is_finished) {
+        sl__task_resume(task);
+    }
     *out = &task->io;
     return 0;
 }
@@ -144,15 +166,36 @@ ready_remove(struct sl_executor *self, struct sl__task *task)
     }
 }
 
-#define LIST_REMOVE(list, task)                                                                    \
-    do {                                                                                           \
-        for (size_t sl_i = 0; sl_i < (list)->count; sl_i++) {                                      \
-            if ((list)->items[sl_i] == (task)) {                                                   \
-                sl_vec_remove((list), sl_i);                                                       \
-                break;                                                                             \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
+/* Takes the task out of the plan's records; its counters go into its component's. */
+static void
+detach_forget(struct sl_executor *self, struct sl__task *task)
+{
+    struct sl_worker *worker = self->worker;
+    int32_t id = task->io.id;
+    pthread_mutex_lock(&worker->plan_lock);
+    struct sl__component *component = &worker->components.items[task->io.component];
+    LIST_REMOVE(&component->leaving, id);
+    component->gone_finished += task->is_finished;
+    if (task->spout_index >= 0) {
+        sl__latency_settle(task);
+        if (worker->gone_latency == NULL) {
+            worker->gone_latency = sl_histogram_new();
+        }
+        sl_histogram_merge(worker->gone_latency, task->latency);
+        self->spout_of[task->spout_index] = NULL;
+        worker->spouts[task->spout_index].task = -1;
+    }
+    struct sl_task_stats *gone = &component->gone;
+    gone->emitted += task->io.emitted;
+    gone->executed += task->io.executed;
+    gone->acked += task->io.acked;
+    gone->failed += task->io.failed;
+    gone->errors += task->io.errors;
+    worker->tasks[id] = NULL;
+    worker->task_executor[id] = -1;
+    __atomic_add_fetch(&worker->plan_version, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&worker->plan_lock);
+}
 
 int
 sl_executor_detach(struct sl_executor *self, int32_t id)
@@ -162,23 +205,18 @@ sl_executor_detach(struct sl_executor *self, int32_t id)
     if (task == NULL || task->executor != self) {
         return sl_err_set(SL_ENOTFOUND, "task %d is not attached to executor %d", id, self->index);
     }
-    if (task->input.first != NULL || task->inner.first != NULL || task->is_busy) {
-        return sl_err_set(SL_EAGAIN, "task %d still has input", id);
+    if (!sl__task_is_planned_to_leave(task)) {
+        return sl_err_set(SL_EINVAL, "task %d has not been taken out of the plan", id);
     }
-    for (size_t i = 0; i < task->outboxes.count; i++) {
-        struct sl__outbox *outbox = task->outboxes.items[i];
-        if (outbox->io.count > 0 || __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0) {
-            return sl_err_set(SL_EAGAIN, "task %d still has output under way", id);
-        }
+    if (!sl__task_is_drained(task)) {
+        return sl_err_set(SL_EAGAIN, "task %d still has tuples under way", id);
     }
     ready_remove(self, task);
     LIST_REMOVE(&self->tasks, task);
     LIST_REMOVE(&self->spouts, task);
-    if (task->spout_index >= 0) {
-        self->spout_of[task->spout_index] = NULL;
-    }
     LIST_REMOVE(&self->touched, task);
-    __atomic_store_n(&worker->tasks[id], NULL, __ATOMIC_RELEASE);
+    LIST_REMOVE(&self->leaving, task);
+    detach_forget(self, task);
     sl__task_free(task);
     return 0;
 }
@@ -190,7 +228,6 @@ sl_executor_route(struct sl_executor *self)
     for (size_t i = 0; i < self->tasks.count && rc == 0; i++) {
         rc = sl__task_route(self->tasks.items[i]);
     }
-    self->is_finished_reported = false;
     return rc;
 }
 
@@ -239,6 +276,19 @@ sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
     }
 }
 
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+/* Begins the rounds that are due; after more than a whole time-out the number makes no difference. */
+static void
+round_advance(struct sl_executor *self)
+{
+    uint64_t period = self->worker->timeout_ns / SL__ROUNDS;
+    uint64_t due = 1 + (self->now_ns - self->round_at_ns) / period;
+    self->round += due < SL__ROUNDS + 1 ? (uint32_t)due : SL__ROUNDS + 1;
+    self->round_at_ns += due * period;
+    self->is_expiry_due = true;
+}
+
 /* ---- turns ---------------------------------------------------------------------------------- */
 
 static void
@@ -251,10 +301,7 @@ frame_push(struct sl_executor *self, struct sl__task *task, int32_t kind)
     task->io.emits = 0;
     __atomic_store_n(&task->is_quiet, 0, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&task->activity, 1, __ATOMIC_SEQ_CST);
-    if (!task->is_touched) {
-        task->is_touched = true;
-        sl_vec_push(&self->touched, task);
-    }
+    sl__task_touch(task);
     __atomic_store_n(&self->current_since_ns, self->now_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&self->current_task, task->io.id, __ATOMIC_RELAXED);
 }
@@ -268,7 +315,7 @@ frame_pop(struct sl_executor *self, struct sl__task *task)
     uint64_t started = frame.start_ns;
     uint64_t now = refresh(self);
     task->is_busy = false;
-    task->io.emitted += task->io.emits;
+    sl__count(&task->io.emitted, task->io.emits);
     task->io.emits = 0;
     task->io.record = task->idle_record;
     /* A tick that came due while the task was busy is one of the timers again. */
@@ -320,10 +367,10 @@ queue_pop(struct sl_executor *self, struct sl__task *task, struct sl__queue *que
     if (queue->first == NULL) {
         queue->last = NULL;
     }
-    if (batch->is_last) {
-        task->last_seen++;
-    }
     struct sl__outbox *outbox = batch->outbox;
+    if (batch->mark != 0) {
+        sl__task_marked(task, outbox, batch->mark);
+    }
     sl__batch_give(self, batch);
     sl__outbox_released(self, outbox);
 }
@@ -462,7 +509,8 @@ sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint
     uint64_t taken = frame_pop(self, task);
     batch->io.count -= count;
     batch->io.head = head;
-    task->io.executed += count;
+    sl__count(&task->io.executed, count);
+    sl__publish(&task->queued, task->queued - count);
     cost_update(task, taken, count);
     if (batch->io.count == 0) {
         struct sl__queue *queue = batch->outbox->is_cyclic ? &task->inner : &task->input;
@@ -479,8 +527,9 @@ sl_spout_reopen(struct sl_task *io)
 {
     struct sl__task *task = sl__task_of(io);
     task->is_done = false;
-    task->is_finished = false;
-    task->executor->is_finished_reported = false;
+    if (task->is_finished) {
+        sl__task_resume(task);
+    }
     task->poll_at_ns = 0;
     task->backoff_ns = 0;
 }
@@ -491,7 +540,14 @@ sl_spout_end(struct sl_executor *self, struct sl_turn *turn, int32_t calls, int3
 {
     struct sl__task *task = self->worker->tasks[turn->task];
     bool has_emitted = task->io.emits > 0;
-    cost_update(task, frame_pop(self, task), calls);
+    uint64_t taken = frame_pop(self, task);
+    cost_update(task, taken, calls);
+    sl_vec_clear(&task->anchors);
+    if (self->now_ns >= self->round_at_ns) {
+        /* When in this turn its roots began is not known: count from its end. */
+        round_advance(self);
+        sl__roots_restart(task, self->now_ns - taken);
+    }
     if (result == SL_SPOUT_DONE) {
         task->is_done = true;
     } else if (result == SL_SPOUT_NOTHING) {
@@ -525,10 +581,7 @@ sl_turn_end(struct sl_executor *self, struct sl_turn *turn)
     struct sl__task *task = self->worker->tasks[turn->task];
     frame_pop(self, task);
     if (turn->kind == SL_TURN_FINISH) {
-        task->is_finished = true;
-        for (size_t i = 0; i < task->outboxes.count; i++) {
-            task->outboxes.items[i]->is_last_due = true;
-        }
+        sl__task_finished(task);
     }
     flush_local(self, task);
     self->idle_since_ns = self->now_ns;
@@ -542,31 +595,22 @@ data_intake(struct sl_executor *self)
     struct sl_worker *worker = self->worker;
     bool has_any = false;
     for (int32_t source = 0; source < worker->executor_count; source++) {
-        struct sl_ring *ring = worker->data[source * worker->executor_count + self->index];
+        int32_t at = source * worker->executor_count + self->index;
+        struct sl_ring *ring = __atomic_load_n(&worker->data[at], __ATOMIC_ACQUIRE);
         struct sl__batch *batch;
         while (ring != NULL && sl_ring_pop(ring, &batch)) {
-            struct sl__task *task = worker->tasks[batch->io.dest];
+            sl__executor_deliver(self, batch);
             has_any = true;
-            if (task != NULL && task->executor == self) {
-                sl__task_enqueue(task, batch);
-                continue;
-            }
-            batch->next = NULL;
-            if (self->early.last != NULL) {
-                self->early.last->next = batch;
-            } else {
-                self->early.first = batch;
-            }
-            self->early.last = batch;
         }
     }
     return has_any;
 }
 
+/* What has been in this executor's hands for too long fails. */
 static void
-round_begin(struct sl_executor *self)
+rounds_expire(struct sl_executor *self)
 {
-    self->round++;
+    self->is_expiry_due = false;
     for (size_t i = 0; i < self->spouts.count; i++) {
         sl__roots_expire(self->spouts.items[i]);
     }
@@ -578,15 +622,10 @@ round_begin(struct sl_executor *self)
     }
 }
 
-/* Begins the rounds that are due and finds when the next timer is. */
+/* Finds when the next timer is. */
 static void
 timers_run(struct sl_executor *self)
 {
-    uint64_t period = self->worker->timeout_ns / SL__ROUNDS;
-    while (self->now_ns >= self->round_at_ns) {
-        round_begin(self);
-        self->round_at_ns += period;
-    }
     uint64_t next = self->round_at_ns;
     for (size_t i = 0; i < self->tasks.count; i++) {
         struct sl__task *task = self->tasks.items[i];
@@ -598,32 +637,78 @@ timers_run(struct sl_executor *self)
     self->timer_at_ns = next;
 }
 
+static void
+spout_drain(struct sl__task *task)
+{
+    task->is_draining = true;
+    task->poll_at_ns = 0;
+}
+
+/* A task that is to be removed is let go when it is drained; until then it goes on. */
+static bool
+command_is_later(struct sl_executor *self, int32_t command, int32_t id)
+{
+    bool is_known = id >= 0 && id < self->worker->task_capacity;
+    struct sl__task *task = is_known ? self->worker->tasks[id] : NULL;
+    if (command != SL_COMMAND_REMOVE_TASK || task == NULL || task->executor != self ||
+        !sl__task_is_planned_to_leave(task)) {
+        return false;
+    }
+    if (!task->is_leaving) {
+        task->is_leaving = true;
+        sl_vec_push(&self->leaving, task);
+    }
+    if (task->io.kind == SL_TASK_SPOUT) {
+        spout_drain(task);
+    }
+    return true;
+}
+
+static bool
+leaving_turn(struct sl_executor *self, struct sl_turn *turn)
+{
+    for (size_t i = 0; i < self->leaving.count; i++) {
+        struct sl__task *task = self->leaving.items[i];
+        if (sl__task_is_drained(task)) {
+            sl_vec_remove(&self->leaving, i);
+            task->is_leaving = false;
+            turn->kind = SL_TURN_COMMAND;
+            turn->command = SL_COMMAND_REMOVE_TASK;
+            turn->argument = task->io.id;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 command_turn(struct sl_executor *self, struct sl_turn *turn)
 {
-    if (!__atomic_load_n(&self->has_commands, __ATOMIC_ACQUIRE)) {
-        return false;
-    }
-    pthread_mutex_lock(&self->command_lock);
-    struct sl__command *command = self->commands;
-    self->commands = command->next;
-    __atomic_store_n(&self->has_commands, command->next != NULL, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&self->command_lock);
-    turn->kind = SL_TURN_COMMAND;
-    turn->command = command->command;
-    turn->argument = command->argument;
-    if (command->command == SL_COMMAND_ACTIVATE) {
-        self->is_active = true;
-    } else if (command->command == SL_COMMAND_DEACTIVATE) {
-        self->is_active = false;
-    } else if (command->command == SL_COMMAND_DRAIN) {
-        for (size_t i = 0; i < self->spouts.count; i++) {
-            self->spouts.items[i]->is_draining = true;
-            self->spouts.items[i]->poll_at_ns = 0;
+    while (__atomic_load_n(&self->has_commands, __ATOMIC_ACQUIRE)) {
+        pthread_mutex_lock(&self->command_lock);
+        struct sl__command *command = self->commands;
+        self->commands = command->next;
+        __atomic_store_n(&self->has_commands, command->next != NULL, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&self->command_lock);
+        turn->kind = SL_TURN_COMMAND;
+        turn->command = command->command;
+        turn->argument = command->argument;
+        sl_free(command);
+        if (turn->command == SL_COMMAND_ACTIVATE) {
+            self->is_active = true;
+        } else if (turn->command == SL_COMMAND_DEACTIVATE) {
+            self->is_active = false;
+        } else if (turn->command == SL_COMMAND_DRAIN) {
+            self->is_draining = true;
+            for (size_t i = 0; i < self->spouts.count; i++) {
+                spout_drain(self->spouts.items[i]);
+            }
+        }
+        if (!command_is_later(self, turn->command, turn->argument)) {
+            return true;
         }
     }
-    sl_free(command);
-    return true;
+    return self->leaving.count > 0 && leaving_turn(self, turn);
 }
 
 static bool
@@ -642,18 +727,28 @@ acks_turn(struct sl_executor *self, struct sl_turn *turn)
     return false;
 }
 
+static bool work_turn(struct sl_executor *self, struct sl_turn *turn);
+
 static bool
 tick_turn(struct sl_executor *self, struct sl_turn *turn)
 {
     if (self->now_ns < self->timer_at_ns) {
         return false;
     }
-    for (size_t i = 0; i < self->tasks.count; i++) {
-        struct sl__task *task = self->tasks.items[i];
+    /* Ticks that take longer than their period must not keep everything else waiting. */
+    self->is_tick_next = !self->is_tick_next;
+    if (!self->is_tick_next && work_turn(self, turn)) {
+        return true;
+    }
+    size_t count = self->tasks.count;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (self->next_tick + i) % count;
+        struct sl__task *task = self->tasks.items[at];
         if (task->tick_ns == 0 || !task->is_open || task->is_busy ||
             self->now_ns < task->tick_next_ns) {
             continue;
         }
+        self->next_tick = at + 1;
         uint64_t late = self->now_ns - task->tick_next_ns;
         turn->kind = SL_TURN_TICK;
         turn->task = task->io.id;
@@ -668,7 +763,7 @@ tick_turn(struct sl_executor *self, struct sl_turn *turn)
 }
 
 static bool
-spout_can_run(const struct sl_executor *self, const struct sl__task *task)
+spout_can_run(const struct sl_executor *self, struct sl__task *task)
 {
     return task->is_open && !task->is_busy && !task->is_done && !task->is_finished &&
            (self->is_active || task->is_draining) && task->io.done_count == 0 &&
@@ -703,14 +798,7 @@ spouts_finish(struct sl_executor *self)
     for (size_t i = 0; i < self->spouts.count; i++) {
         struct sl__task *task = self->spouts.items[i];
         if (task->is_done && !task->is_finished && sl__roots_in_use(task) == 0) {
-            task->is_finished = true;
-            for (size_t k = 0; k < task->outboxes.count; k++) {
-                task->outboxes.items[k]->is_last_due = true;
-            }
-            if (!task->is_touched) {
-                task->is_touched = true;
-                sl_vec_push(&self->touched, task);
-            }
+            sl__task_finished(task);
         }
     }
 }
@@ -746,9 +834,11 @@ cycle_is_quiet(struct sl_executor *self, int32_t scc)
     for (int pass = 0; pass < 2 && is_quiet; pass++) {
         for (size_t c = 0; c < worker->components.count && is_quiet; c++) {
             const struct sl__component *component = &worker->components.items[c];
-            for (size_t i = 0; component->scc == scc && i < component->tasks.count; i++) {
-                struct sl__task *task =
-                    __atomic_load_n(&worker->tasks[component->tasks.items[i]], __ATOMIC_ACQUIRE);
+            size_t count = component->tasks.count;
+            for (size_t i = 0; component->scc == scc && i < count + component->leaving.count; i++) {
+                int32_t id = i < count ? component->tasks.items[i]
+                                       : component->leaving.items[i - count];
+                const struct sl__task *task = worker->tasks[id];
                 if (task == NULL || !__atomic_load_n(&task->is_quiet, __ATOMIC_SEQ_CST)) {
                     is_quiet = false;
                     break;
@@ -768,12 +858,27 @@ has_input_ended(struct sl_executor *self, struct sl__task *task)
         has_records(self, task) || task->last_seen < task->last_expected) {
         return false;
     }
+    /* With routes older than the plan, there may be senders that are not counted yet. */
+    if (task->plan_version != __atomic_load_n(&self->worker->plan_version, __ATOMIC_RELAXED)) {
+        return false;
+    }
     if (task->scc < 0) {
-        return task->last_expected > 0 && !task->is_finished;
+        return task->has_readings && !task->is_finished;
     }
     /* Also of a finished one: the others of its cycle wait for it to be quiet. */
-    __atomic_store_n(&task->is_quiet, is_quiet_now(task), __ATOMIC_SEQ_CST);
-    return !task->is_finished && cycle_is_quiet(self, task->scc);
+    bool was_quiet = task->is_quiet != 0;
+    bool is_quiet = is_quiet_now(task);
+    __atomic_store_n(&task->is_quiet, is_quiet, __ATOMIC_SEQ_CST);
+    if (!is_quiet || !cycle_is_quiet(self, task->scc)) {
+        return false;
+    }
+    if (!was_quiet) {
+        /* The last of the cycle to become quiet tells the executors of the others. */
+        for (int32_t i = 0; i < self->worker->executor_count; i++) {
+            sl__executor_ring_bell(self->worker->executors[i]);
+        }
+    }
+    return !task->is_finished;
 }
 
 static bool
@@ -784,6 +889,11 @@ finish_turn(struct sl_executor *self, struct sl_turn *turn)
     for (size_t i = 0; i < self->tasks.count; i++) {
         struct sl__task *task = self->tasks.items[i];
         if (has_input_ended(self, task)) {
+            if (task->has_been_told) {
+                sl__task_finished(task);
+                continue;
+            }
+            task->has_been_told = true;
             turn->kind = SL_TURN_FINISH;
             turn->task = task->io.id;
             frame_push(self, task, SL_TURN_FINISH);
@@ -791,11 +901,24 @@ finish_turn(struct sl_executor *self, struct sl_turn *turn)
         }
         has_all &= task->is_finished;
     }
-    if (has_all && !self->is_finished_reported && self->touched.count == 0) {
+    if (has_all && !self->is_finished_reported && self->touched.count == 0 &&
+        self->early.first == NULL) {
         self->is_finished_reported = true;
         sl_worker_post(self->worker, SL_EVENT_FINISHED, -1, self->index, NULL, 0);
     }
     return false;
+}
+
+static bool
+outbox_flush(const struct sl_executor *self, struct sl__outbox *outbox, uint64_t age_ns)
+{
+    if (sl__outbox_is_idle(outbox)) {
+        return false;
+    }
+    if (outbox->since_ns == 0) {
+        outbox->since_ns = self->now_ns;
+    }
+    return self->now_ns - outbox->since_ns >= age_ns && sl__outbox_hand_over(outbox);
 }
 
 /* Hands over what is old enough (all of it when `age_ns` is 0); true when anything moved. */
@@ -807,21 +930,21 @@ outboxes_flush(struct sl_executor *self, uint64_t age_ns)
     for (size_t i = 0; i < self->touched.count; i++) {
         struct sl__task *task = self->touched.items[i];
         bool is_empty = !task->is_busy;
+        size_t left = 0;
         for (size_t k = 0; k < task->outboxes.count; k++) {
             struct sl__outbox *outbox = task->outboxes.items[k];
-            if (outbox->io.count == 0 && !outbox->is_last_due) {
+            has_moved |= outbox_flush(self, outbox, age_ns);
+            bool is_idle = sl__outbox_is_idle(outbox);
+            bool is_under_way = __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0;
+            if (outbox->is_retired && is_idle && !is_under_way) {
+                sl__outbox_free(outbox);
                 continue;
             }
-            if (outbox->since_ns == 0) {
-                outbox->since_ns = self->now_ns;
-            }
-            bool is_due = self->now_ns - outbox->since_ns >= age_ns;
-            if (is_due && sl__outbox_hand_over(outbox)) {
-                has_moved = true;
-            } else {
-                is_empty = false;
-            }
+            task->outboxes.items[left++] = outbox;
+            /* Of a finished task, what it sent must be executed before its executor says so. */
+            is_empty &= is_idle && !(is_under_way && (task->is_finished || outbox->is_retired));
         }
+        task->outboxes.count = left;
         if (is_empty) {
             task->is_touched = false;
         } else {
@@ -832,32 +955,36 @@ outboxes_flush(struct sl_executor *self, uint64_t age_ns)
     return has_moved;
 }
 
+/*
+ * Takes in what has arrived.  The round is advanced first, so that what comes now counts from now;
+ * what is too old fails last, since an ack that has arrived is in time.
+ */
 static void
 intake(struct sl_executor *self)
 {
+    if (self->now_ns >= self->round_at_ns) {
+        round_advance(self);
+    }
     data_intake(self);
     sl__acks_intake(self);
-}
-
-static size_t
-ack_backlog(const struct sl_executor *self)
-{
-    size_t count = 0;
-    for (int32_t i = 0; i < self->worker->executor_count; i++) {
-        count += self->ack_out[i].items.count;
+    if (self->is_expiry_due) {
+        rounds_expire(self);
     }
-    return count;
 }
 
 static uint64_t
 next_deadline(const struct sl_executor *self)
 {
-    if (self->stack.count > 0) {
-        /* Inside an emit that waits neither ticks nor spouts run. */
-        return self->round_at_ns;
+    /* Inside an emit that waits neither ticks nor spouts run. */
+    bool is_inside = self->stack.count > 0;
+    uint64_t deadline = is_inside || self->round_at_ns < self->timer_at_ns ? self->round_at_ns
+                                                                           : self->timer_at_ns;
+    if (sl__acks_waiting(self) > 0 || (self->pool.has_failed && self->touched.count > 0)) {
+        /* Nobody rings when there is room in a ring again, or memory. */
+        uint64_t soon = self->now_ns + SL__FLUSH_NS;
+        deadline = soon < deadline ? soon : deadline;
     }
-    uint64_t deadline = self->timer_at_ns;
-    for (size_t i = 0; i < self->spouts.count; i++) {
+    for (size_t i = 0; i < self->spouts.count && !is_inside; i++) {
         const struct sl__task *task = self->spouts.items[i];
         bool is_polled = task->is_open && !task->is_busy && !task->is_done && !task->is_finished &&
                          (self->is_active || task->is_draining) &&
@@ -890,18 +1017,26 @@ idle(struct sl_executor *self)
         self->idle_since_ns = 0;
     } else if (self->now_ns - self->idle_since_ns < SL__SPIN_NS) {
         for (int i = 0; i < 32; i++) {
-            __builtin_ia32_pause();
+            sl__pause();
         }
     } else {
         self->bell_seen = __atomic_load_n(&self->bell, __ATOMIC_SEQ_CST);
         __atomic_store_n(&self->is_asleep, 1, __ATOMIC_SEQ_CST);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
     }
+}
+
+/* True while so many acks wait that no more should come into being. */
+static bool
+are_acks_jammed(struct sl_executor *self)
+{
+    return sl__acks_waiting(self) > SL__ACK_BACKLOG && !sl__acks_flush(self);
 }
 
 static bool
 work_turn(struct sl_executor *self, struct sl_turn *turn)
 {
-    if (ack_backlog(self) > SL__ACK_BACKLOG && !sl__acks_flush(self)) {
+    if (are_acks_jammed(self)) {
         return false;
     }
     self->is_spout_next = !self->is_spout_next;
@@ -970,7 +1105,7 @@ static int
 await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
 {
     int32_t rank = self->stack.count > 0 ? sl_vec_last(&self->stack).task->rank : -1;
-    struct sl__task *task = ready_pick(self, rank);
+    struct sl__task *task = are_acks_jammed(self) ? NULL : ready_pick(self, rank);
     if (task != NULL) {
         wake_up(self);
         return batch_turn(self, task, turn);
@@ -993,15 +1128,13 @@ sl_executor_await(struct sl_executor *self, struct sl_turn *turn, struct sl_outb
                   int32_t need, int32_t may_block)
 {
     (void)need;
+    struct sl__outbox *wanted = sl__outbox_of(outbox);
     for (;;) {
         refresh(self);
         intake(self);
-        if (self->now_ns >= self->round_at_ns) {
-            timers_run(self);
-        }
-        bool has_buffer = self->pool.local != NULL || self->pool.made < self->pool.limit ||
-                          __atomic_load_n(&self->pool.returned, __ATOMIC_ACQUIRE) != NULL;
-        if (sl__outbox_can_hand_over(sl__outbox_of(outbox)) && has_buffer) {
+        bool has_buffer = wanted->batch != NULL || sl__pool_has_block(&self->pool) ||
+                          sl__outbox_is_entitled(wanted);
+        if (sl__outbox_can_hand_over(wanted) && has_buffer) {
             wake_up(self);
             turn->kind = SL_TURN_READY;
             return SL_TURN_READY;
@@ -1020,9 +1153,6 @@ sl_executor_await_root(struct sl_executor *self, struct sl_turn *turn, struct sl
     for (;;) {
         refresh(self);
         intake(self);
-        if (self->now_ns >= self->round_at_ns) {
-            timers_run(self);
-        }
         if (!task->is_full || task->done_count > 0) {
             wake_up(self);
             turn->kind = SL_TURN_READY;

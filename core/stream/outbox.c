@@ -8,10 +8,27 @@
 #include "stream/executor.h"
 #include "stream/stream_priv.h"
 
+/* The ring for batches to an executor, made when the first outbox needs it. */
+static bool
+ring_ensure(struct sl_executor *from, int32_t to)
+{
+    struct sl_worker *worker = from->worker;
+    struct sl_ring **ring = &worker->data[from->index * worker->executor_count + to];
+    if (to == from->index || *ring != NULL) {
+        return true;
+    }
+    struct sl_ring *made = sl_ring_new(SL__DATA_RING, sizeof(struct sl__batch *));
+    __atomic_store_n(ring, made, __ATOMIC_RELEASE);
+    return made != NULL;
+}
+
 struct sl__outbox *
 sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest)
 {
     struct sl_worker *worker = source->executor->worker;
+    if (!ring_ensure(source->executor, worker->task_executor[dest])) {
+        return NULL;
+    }
     struct sl__outbox *self = sl_calloc(1, sizeof(*self));
     self->io.dest = dest;
     self->source = source;
@@ -19,14 +36,20 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest)
     self->stream = stream;
     self->dest_executor = worker->task_executor[dest];
     self->credit = worker->credit;
+    self->is_last = source->is_finished;
+    __atomic_add_fetch(&worker->inbound[dest], 1, __ATOMIC_RELAXED);
     return self;
 }
 
 void
 sl__outbox_free(struct sl__outbox *self)
 {
+    struct sl_worker *worker = self->executor->worker;
     if (self->batch != NULL) {
         sl__batch_give(self->executor, self->batch);
+    }
+    if (__atomic_sub_fetch(&worker->inbound[self->io.dest], 1, __ATOMIC_RELEASE) == 0) {
+        sl__executor_ring_bell(worker->executors[self->dest_executor]);
     }
     sl_free(self);
 }
@@ -42,6 +65,22 @@ sl__outbox_can_hand_over(const struct sl__outbox *self)
 {
     int32_t most = self->is_cyclic ? self->credit * SL__CYCLE_OVERFLOW : self->credit + 1;
     return in_flight(self) < most;
+}
+
+bool
+sl__outbox_is_entitled(const struct sl__outbox *self)
+{
+    /*
+     * One buffer for each outbox, else tasks that wait for one could hold all of them in the input
+     * of tasks that are themselves waiting.  Inside a cycle, as many as it may hold at all.
+     */
+    return self->is_cyclic || (self->batch == NULL && in_flight(self) == 0);
+}
+
+bool
+sl__outbox_is_idle(const struct sl__outbox *self)
+{
+    return self->io.count == 0 && self->is_last == self->is_last_sent;
 }
 
 static void
@@ -63,8 +102,8 @@ sl__outbox_hand_over(struct sl__outbox *self)
     }
     struct sl__batch *batch = self->batch;
     if (batch == NULL) {
-        /* Only the mark that the sender has finished. */
-        batch = sl__batch_take(executor, 0);
+        /* Only the mark that the sender has finished, or works again. */
+        batch = sl__batch_take(executor, 0, sl__outbox_is_entitled(self));
         if (batch == NULL) {
             return false;
         }
@@ -77,10 +116,10 @@ sl__outbox_hand_over(struct sl__outbox *self)
     batch->io.dest = self->io.dest;
     batch->io.stream = self->stream;
     batch->outbox = self;
-    batch->is_last = self->is_last_due;
+    batch->mark = self->is_last - self->is_last_sent;
     __atomic_add_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
     if (self->dest_executor == executor->index) {
-        sl__task_enqueue(executor->worker->tasks[self->io.dest], batch);
+        sl__executor_deliver(executor, batch);
     } else {
         struct sl_worker *worker = executor->worker;
         struct sl_ring *ring =
@@ -92,8 +131,7 @@ sl__outbox_hand_over(struct sl__outbox *self)
         }
         sl__executor_ring_bell(worker->executors[self->dest_executor]);
     }
-    self->is_last_sent |= self->is_last_due;
-    self->is_last_due = false;
+    self->is_last_sent = self->is_last;
     outbox_forget_buffer(self);
     if (in_flight(self) >= self->credit) {
         self->source->io.yield = 1;
@@ -121,17 +159,19 @@ outbox_drop(struct sl__outbox *self)
     batch->io.tail = self->io.pos;
     batch->io.count = self->io.count;
     sl__batch_fail_roots(self->executor, batch);
-    __atomic_add_fetch(&self->executor->worker->dropped_in_cycles, self->io.count,
-                       __ATOMIC_RELAXED);
+    int32_t *dropped = &self->executor->worker->dropped_in_cycles;
+    if (__atomic_load_n(dropped, __ATOMIC_RELAXED) < INT32_MAX / 2) {
+        __atomic_add_fetch(dropped, self->io.count, __ATOMIC_RELAXED);
+    }
     self->io.pos = batch->data;
     self->io.count = 0;
 }
 
 static bool
-runs_nested(const struct sl__outbox *self, const struct sl__task *dest)
+runs_nested(const struct sl__outbox *self, struct sl__task *dest)
 {
-    return !self->is_cyclic && !dest->is_busy && dest->is_open && dest->rank > self->source->rank &&
-           !sl__task_is_gated(dest);
+    return dest != NULL && !self->is_cyclic && !dest->is_busy && dest->is_open &&
+           dest->rank > self->source->rank && !sl__task_is_gated(dest);
 }
 
 int
@@ -154,10 +194,11 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
         outbox_forget_buffer(self);
     }
     if (self->batch == NULL) {
-        self->batch = sl__batch_take(self->executor, need);
+        self->batch = sl__batch_take(self->executor, need, sl__outbox_is_entitled(self));
         if (self->batch == NULL) {
-            return (size_t)need > self->executor->pool.block_bytes
-                       ? sl_err_set(SL_ENOMEM, "a record of %d bytes finds no memory", need)
+            const struct sl__pool *pool = &self->executor->pool;
+            return (size_t)need > pool->block_bytes || pool->has_failed
+                       ? sl_err_set(SL_ENOMEM, "out of memory for a record of %d bytes", need)
                        : SL_FLUSH_WAIT;
         }
         io->pos = self->batch->data;

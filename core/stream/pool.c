@@ -22,9 +22,24 @@ pool_collect(struct sl__pool *pool)
     pool->local = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
 }
 
-/* A buffer for a record of `need` bytes; NULL when the pool is empty or the memory is out. */
+static struct sl__batch *
+pool_make(struct sl__pool *pool)
+{
+    struct sl__batch *batch = batch_new(pool->block_bytes, pool);
+    pool->made += batch != NULL;
+    pool->has_failed = batch == NULL;
+    return batch;
+}
+
+bool
+sl__pool_has_block(const struct sl__pool *pool)
+{
+    return pool->local != NULL || pool->made < pool->limit ||
+           __atomic_load_n(&pool->returned, __ATOMIC_ACQUIRE) != NULL;
+}
+
 struct sl__batch *
-sl__batch_take(struct sl_executor *executor, int32_t need)
+sl__batch_take(struct sl_executor *executor, int32_t need, bool may_exceed)
 {
     struct sl__pool *pool = &executor->pool;
     struct sl__batch *batch;
@@ -37,14 +52,13 @@ sl__batch_take(struct sl_executor *executor, int32_t need)
         batch = pool->local;
         if (batch != NULL) {
             pool->local = batch->next;
-        } else if (pool->made < pool->limit) {
-            batch = batch_new(pool->block_bytes, pool);
-            pool->made += batch != NULL;
+        } else if (pool->made < pool->limit || may_exceed) {
+            batch = pool_make(pool);
         }
     }
     if (batch != NULL) {
         batch->next = NULL;
-        batch->is_last = 0;
+        batch->mark = 0;
     }
     return batch;
 }

@@ -25,7 +25,7 @@ struct sl_ring {
     uint32_t tail_seen;
 };
 
-/* A ring for at least `capacity` items. */
+/* A ring for at least `capacity` (<= 2^31) items; NULL when there is no memory. */
 static inline struct sl_ring *
 sl_ring_new(uint32_t capacity, uint32_t item_size)
 {
@@ -33,12 +33,14 @@ sl_ring_new(uint32_t capacity, uint32_t item_size)
     while (size < capacity) {
         size *= 2;
     }
+    uint8_t *items = sl_try_alloc((size_t)size * item_size);
     struct sl_ring *self = NULL;
-    if (posix_memalign((void **)&self, 64, sizeof(*self)) != 0) {
-        sl_unreachable();
+    if (items == NULL || posix_memalign((void **)&self, 64, sizeof(*self)) != 0) {
+        sl_free(items);
+        return NULL;
     }
     memset(self, 0, sizeof(*self));
-    self->items = sl_alloc((size_t)size * item_size);
+    self->items = items;
     self->mask = size - 1;
     self->item_size = item_size;
     return self;

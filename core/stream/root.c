@@ -13,17 +13,23 @@
 #include "stream/executor.h"
 #include "stream/root_priv.h"
 
-void
+int
 sl__roots_create(struct sl__task *task)
 {
     int32_t most = task->executor->worker->max_pending;
     /* Twice the allowed number, so that one call of next_tuple may exceed it. */
     task->root_capacity = most < (1 << 22) ? most * 2 : 1 << 23;
     /* Untouched pages of these cost nothing. */
-    task->roots = sl_calloc((size_t)task->root_capacity, sizeof(*task->roots));
-    task->free_slots = sl_calloc((size_t)task->root_capacity, sizeof(*task->free_slots));
-    task->io.done = sl_calloc((size_t)task->root_capacity, sizeof(*task->io.done));
+    size_t count = (size_t)task->root_capacity;
+    task->roots = sl_try_calloc(count, sizeof(*task->roots));
+    task->free_slots = sl_try_calloc(count, sizeof(*task->free_slots));
+    task->io.done = sl_try_calloc(count, sizeof(*task->io.done));
+    if (task->roots == NULL || task->free_slots == NULL || task->io.done == NULL) {
+        return sl_err_set(SL_ENOMEM, "out of memory for %zu pending tuples of task %d", count,
+                          task->io.id);
+    }
     task->latency = sl_histogram_new();
+    return 0;
 }
 
 void
@@ -41,8 +47,8 @@ sl__latency_settle(struct sl__task *task)
     if (task->latency_count > 0) {
         int64_t latency_ns = (int64_t)task->latency_value << SL__ROOT_TIME_SHIFT;
         sl_histogram_record_n(task->latency, latency_ns, task->latency_count);
-        task->io.acked += (double)task->latency_count;
-        task->latency_count = 0;
+        sl__count(&task->io.acked, (double)task->latency_count);
+        sl__publish(&task->latency_count, 0);
     }
 }
 
@@ -77,11 +83,33 @@ sl__root_apply(struct sl__task *task, const struct sl__ack *ack)
 void
 sl__roots_expire(struct sl__task *task)
 {
+    if (!task->executor->worker->is_acking) {
+        return;
+    }
+    /* A root whose copies are still being written ends with its emit: see sl_root_end. */
+    const uint64_t *emitted = task->anchors.count > 0 ? task->anchors.items[0].value : NULL;
     for (int32_t slot = 0; slot < task->root_count; slot++) {
         struct sl__root *root = &task->roots[slot];
         bool is_pending = (root->bits & (SL__ROOT_OPEN | SL__ROOT_DONE)) == SL__ROOT_OPEN;
-        if (is_pending && sl__root_age(task, root) > SL__ROUNDS) {
+        if (!is_pending || sl__root_age(task, root) <= SL__ROUNDS) {
+            continue;
+        }
+        if (&root->value == emitted) {
+            root->bits |= SL__ROOT_FAILED;
+        } else {
             sl__root_finish(task, root, true);
+        }
+    }
+}
+
+void
+sl__roots_restart(struct sl__task *task, uint64_t since_ns)
+{
+    uint32_t since = (uint32_t)(since_ns >> SL__ROOT_TIME_SHIFT);
+    for (int32_t slot = 0; slot < task->root_count; slot++) {
+        struct sl__root *root = &task->roots[slot];
+        if ((root->bits & SL__ROOT_OPEN) != 0 && (int32_t)(root->start - since) >= 0) {
+            sl__root_renew(task, root);
         }
     }
 }
@@ -133,9 +161,9 @@ sl_root_end(struct sl_task *io, int32_t slot)
     sl_vec_clear(&task->anchors);
     if (!task->executor->worker->is_acking) {
         sl__root_finish(task, root, false);
-    } else if (task->executor->worker->acker_count > 0) {
+    } else if (task->executor->worker->acker_count > 0 && (root->bits & SL__ROOT_FAILED) == 0) {
         sl__ack_send(task->executor, sl__root_id(task, root), SL__INIT, root->value);
-    } else if ((root->bits & SL__ROOT_DONE) == 0) {
+    } else {
         root->bits |= SL__ROOT_COMPLETE;
         sl__root_settle(task, root);
     }

@@ -67,9 +67,11 @@ sl__root_take(struct sl__task *task)
 {
     struct sl__root *root;
     if (task->free_slot_count > 0) {
-        root = &task->roots[task->free_slots[--task->free_slot_count]];
+        sl__publish(&task->free_slot_count, task->free_slot_count - 1);
+        root = &task->roots[task->free_slots[task->free_slot_count]];
     } else {
-        root = &task->roots[task->root_count++];
+        root = &task->roots[task->root_count];
+        sl__publish(&task->root_count, task->root_count + 1);
         root->bits = 1u << SL__ROOT_GENERATION_SHIFT;
     }
     task->io.is_full = sl__roots_are_full(task);
@@ -86,7 +88,8 @@ sl__root_give(struct sl__task *task, struct sl__root *root)
 {
     uint32_t next = ((root->bits >> SL__ROOT_GENERATION_SHIFT) + 1) & SL__ROOT_GENERATION_MASK;
     root->bits = (next + (next == 0)) << SL__ROOT_GENERATION_SHIFT;
-    task->free_slots[task->free_slot_count++] = (int32_t)(root - task->roots);
+    task->free_slots[task->free_slot_count] = (int32_t)(root - task->roots);
+    sl__publish(&task->free_slot_count, task->free_slot_count + 1);
     task->io.is_full = 0;
 }
 
@@ -95,7 +98,7 @@ sl__root_finish(struct sl__task *task, struct sl__root *root, bool has_failed)
 {
     root->bits |= SL__ROOT_DONE;
     if (has_failed) {
-        task->io.failed += 1;
+        sl__count(&task->io.failed, 1);
     } else {
         uint32_t latency =
             (uint32_t)(task->executor->now_ns >> SL__ROOT_TIME_SHIFT) - root->start;
@@ -103,7 +106,7 @@ sl__root_finish(struct sl__task *task, struct sl__root *root, bool has_failed)
             sl__latency_settle(task);
             task->latency_value = latency;
         }
-        task->latency_count++;
+        sl__publish(&task->latency_count, task->latency_count + 1);
     }
     if (task->io.wants_acks) {
         int32_t slot = (int32_t)(root - task->roots);

@@ -48,9 +48,9 @@ sl_route_key(struct sl_route *io, uint64_t hash)
     return io->targets[chosen];
 }
 
-/* Targets are sorted: binary search. */
-static struct sl_outbox *
-route_find(const struct sl_route *io, int32_t task)
+/* The position of a task among the targets, which are sorted; -1 = it is none. */
+static int32_t
+target_position(const struct sl_route *io, int32_t task)
 {
     int32_t low = 0;
     int32_t high = io->target_count;
@@ -62,7 +62,7 @@ route_find(const struct sl_route *io, int32_t task)
             high = middle;
         }
     }
-    return low < io->target_count && io->targets[low]->dest == task ? io->targets[low] : NULL;
+    return low < io->target_count && io->targets[low]->dest == task ? low : -1;
 }
 
 static void
@@ -112,11 +112,12 @@ sl_emitter_add_key(struct sl_emitter *io, int32_t route_index, uint64_t hash)
 int
 sl_emitter_add_task(struct sl_emitter *io, int32_t route_index, int32_t task)
 {
-    struct sl_outbox *outbox = route_find(&((struct sl__route *)io->routes)[route_index].io, task);
-    if (outbox == NULL) {
+    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
+    int32_t at = target_position(route, task);
+    if (at < 0) {
         return SL_ENOTFOUND;
     }
-    emitter_add(io, outbox);
+    emitter_add(io, route->targets[at]);
     return 0;
 }
 
@@ -149,32 +150,42 @@ sl__emitter_free(struct sl__emitter *self)
     sl_free(self);
 }
 
-/* One outbox per (stream, receiver), shared by all routes and kept when the routes change. */
+static int
+outbox_compare(const struct sl__outbox *outbox, int32_t stream, int32_t dest)
+{
+    if (outbox->stream != stream) {
+        return outbox->stream < stream ? -1 : 1;
+    }
+    return outbox->io.dest < dest ? -1 : outbox->io.dest > dest;
+}
+
+/*
+ * One outbox per (stream, receiver), shared by all routes and kept when the routes change. NULL
+ * when there is no memory.
+ */
 static struct sl__outbox *
 task_outbox(struct sl__task *task, int32_t stream, int32_t dest)
 {
-    for (size_t i = 0; i < task->outboxes.count; i++) {
-        struct sl__outbox *outbox = task->outboxes.items[i];
-        if (outbox->stream == stream && outbox->io.dest == dest) {
-            outbox->is_retired = false;
-            outbox->dest_executor = task->executor->worker->task_executor[dest];
-            return outbox;
+    size_t low = 0;
+    size_t high = task->outboxes.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (outbox_compare(task->outboxes.items[middle], stream, dest) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
+    }
+    if (low < task->outboxes.count &&
+        outbox_compare(task->outboxes.items[low], stream, dest) == 0) {
+        return task->outboxes.items[low];
     }
     struct sl__outbox *outbox = sl__outbox_new(task, stream, dest);
-    sl_vec_push(&task->outboxes, outbox);
-    return outbox;
-}
-
-static int32_t
-target_index(const struct sl__route *route, int32_t task)
-{
-    for (int32_t i = 0; i < route->io.target_count; i++) {
-        if (route->io.targets[i]->dest == task) {
-            return i;
-        }
+    if (outbox != NULL) {
+        outbox->is_retired = true;
+        sl_vec_insert(&task->outboxes, low, outbox);
     }
-    return -1;
+    return outbox;
 }
 
 static int
@@ -192,7 +203,7 @@ route_groups(struct sl__route *route, const struct sl__component *component)
         /* Owners come in runs: look up only where they change. */
         if (component->groups[i] != last_task) {
             last_task = component->groups[i];
-            last_index = target_index(route, last_task);
+            last_index = target_position(&route->io, last_task);
         }
         if (last_index < 0) {
             return sl_err_set(SL_EINVAL, "key group %d of component %s belongs to task %d, %s", i,
@@ -220,7 +231,14 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
     route->sent = sl_calloc((size_t)count + 1, sizeof(*route->sent));
     for (int32_t i = 0; i < count; i++) {
         struct sl__outbox *outbox = task_outbox(task, reader->stream, component->tasks.items[i]);
-        outbox->is_cyclic = own->scc >= 0 && own->scc == component->scc;
+        if (outbox == NULL) {
+            return sl_err_set(SL_ENOMEM, "out of memory for a queue to task %d",
+                              component->tasks.items[i]);
+        }
+        if (outbox->is_retired) {
+            outbox->is_retired = false;
+            outbox->is_cyclic = own->scc >= 0 && own->scc == component->scc;
+        }
         route->io.targets[i] = &outbox->io;
         route->order[i] = i;
     }
@@ -229,11 +247,11 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
 }
 
 static int
-emitter_build(struct sl__task *task, int32_t stream)
+emitter_build(struct sl__task *task, struct sl__emitter_list *list, int32_t stream)
 {
     struct sl_worker *worker = task->executor->worker;
     struct sl__emitter *emitter = sl_calloc(1, sizeof(*emitter));
-    sl_vec_push(&task->emitters, emitter);
+    sl_vec_push(list, emitter);
     emitter->io.stream = stream;
     emitter->io.field_count = worker->streams.items[stream].field_count;
     emitter->io.is_direct = worker->streams.items[stream].is_direct;
@@ -251,37 +269,89 @@ emitter_build(struct sl__task *task, int32_t stream)
     return 0;
 }
 
-/* How many senders' last batches end the input of this task. */
-static int32_t
-senders_expected(const struct sl__task *task)
+static void
+emitters_free(struct sl__emitter_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        sl__emitter_free(list->items[i]);
+    }
+    sl_vec_destroy(list);
+}
+
+/*
+ * Ends of input.  A sender that finishes marks the last batch to each receiver; one that gets work
+ * again after all marks the next one with -1.  A receiver counts marks, once for each stream of a
+ * sender, and its input has ended when they are as many as its senders.  A sender that leaves
+ * counts until it is detached, and one that had finished goes on counting then, since its mark was
+ * seen; but not for receivers that came later, which never saw it (last_base).
+ */
+static void
+count_senders(struct sl__task *task)
 {
     struct sl_worker *worker = task->executor->worker;
     const struct sl__component *own = &worker->components.items[task->io.component];
-    int32_t count = 0;
+    int32_t expected = 0;
+    int32_t gone = 0;
+    task->has_readings = false;
     for (size_t i = 0; i < worker->streams.count; i++) {
-        const struct sl__stream *stream = &worker->streams.items[i];
-        const struct sl__component *source = &worker->components.items[stream->component];
+        const struct sl__component *source =
+            &worker->components.items[worker->streams.items[i].component];
         bool is_read = false;
-        for (size_t k = 0; k < worker->readers.count; k++) {
+        for (size_t k = 0; k < worker->readers.count && !is_read; k++) {
             const struct sl__reader *reader = &worker->readers.items[k];
-            is_read |= reader->stream == (int32_t)i && reader->component == task->io.component;
+            is_read = reader->stream == (int32_t)i && reader->component == task->io.component;
         }
         if (is_read && !(own->scc >= 0 && own->scc == source->scc)) {
-            count += (int32_t)source->tasks.count;
+            expected += (int32_t)(source->tasks.count + source->leaving.count);
+            gone += source->gone_finished;
+            task->has_readings = true;
         }
     }
-    return count;
+    if (task->plan_version == 0) {
+        task->last_base = gone;
+    }
+    task->last_expected = expected + gone - task->last_base;
 }
 
-/* Builds the emitters of a task from the plan; keeps the outboxes of targets that stay. */
+/* The new routes are valid: settles what the outboxes of the old ones become. */
+static void
+outboxes_settle(struct sl__task *task)
+{
+    for (size_t i = 0; i < task->outboxes.count; i++) {
+        struct sl__outbox *outbox = task->outboxes.items[i];
+        outbox->is_last = outbox->is_retired ? outbox->is_last_sent : task->is_finished;
+        outbox->is_last_sent |= outbox->is_cyclic && outbox->is_last;
+        if (outbox->is_retired || !sl__outbox_is_idle(outbox)) {
+            sl__task_touch(task);
+        }
+    }
+}
+
+/* Only the targets of the emitters that the task has are in use. */
+static void
+outboxes_revert(struct sl__task *task)
+{
+    for (size_t i = 0; i < task->outboxes.count; i++) {
+        task->outboxes.items[i]->is_retired = true;
+    }
+    for (size_t i = 0; i < task->emitters.count; i++) {
+        const struct sl_emitter *emitter = &task->emitters.items[i]->io;
+        for (int32_t r = 0; r < emitter->route_count; r++) {
+            const struct sl_route *route = &((struct sl__route *)emitter->routes)[r].io;
+            for (int32_t t = 0; t < route->target_count; t++) {
+                sl__outbox_of(route->targets[t])->is_retired = false;
+            }
+        }
+    }
+}
+
+/* Builds the emitters of a task from the plan; keeps the outboxes of targets that stay. On failure
+ * the task keeps what it had. */
 int
 sl__task_route(struct sl__task *task)
 {
     struct sl_worker *worker = task->executor->worker;
-    for (size_t i = 0; i < task->emitters.count; i++) {
-        sl__emitter_free(task->emitters.items[i]);
-    }
-    sl_vec_clear(&task->emitters);
+    struct sl__emitter_list made = SL_VEC_INIT;
     for (size_t i = 0; i < task->outboxes.count; i++) {
         task->outboxes.items[i]->is_retired = true;
     }
@@ -289,12 +359,27 @@ sl__task_route(struct sl__task *task)
     pthread_mutex_lock(&worker->plan_lock);
     for (size_t i = 0; i < worker->streams.count && rc == 0; i++) {
         if (worker->streams.items[i].component == task->io.component) {
-            rc = emitter_build(task, (int32_t)i);
+            rc = emitter_build(task, &made, (int32_t)i);
         }
     }
-    task->last_expected = senders_expected(task);
-    task->rank = worker->components.items[task->io.component].rank;
-    task->scc = worker->components.items[task->io.component].scc;
+    if (rc == 0) {
+        count_senders(task);
+        task->plan_version = worker->plan_version;
+        task->rank = worker->components.items[task->io.component].rank;
+        task->scc = worker->components.items[task->io.component].scc;
+    }
     pthread_mutex_unlock(&worker->plan_lock);
-    return rc;
+    if (rc != 0) {
+        emitters_free(&made);
+        outboxes_revert(task);
+        return rc;
+    }
+    emitters_free(&task->emitters);
+    task->emitters = made;
+    outboxes_settle(task);
+    if (task->io.kind == SL_TASK_BOLT && task->is_finished &&
+        task->last_seen < task->last_expected) {
+        sl__task_resume(task);
+    }
+    return 0;
 }

@@ -73,6 +73,8 @@ struct sl__pool {
     /* Blocks that exist, and how many may. */
     int32_t made;
     int32_t limit;
+    /* The last attempt to make a block found no memory. */
+    bool has_failed;
     struct sl__batch *local;
     /* Given back by other threads: a stack that the owner takes whole. */
     struct sl__batch *returned;
@@ -85,8 +87,8 @@ struct sl__batch {
     /* NULL: a buffer of its own for one large record. */
     struct sl__pool *pool;
     struct sl__batch *next;
-    /* After these records the sending task has finished. */
-    int32_t is_last;
+    /* After these records the sending task has finished: 1; works again after all: -1. */
+    int32_t mark;
     _Alignas(16) uint8_t data[];
 };
 
@@ -103,9 +105,10 @@ struct sl__outbox {
     int32_t credit;
     /* The edge is part of a cycle of bolts. */
     bool is_cyclic;
-    bool is_last_due;
+    /* The sender has finished; whether the receiver has been told so. */
+    bool is_last;
     bool is_last_sent;
-    /* Its receiver is no longer a target; freed when nothing is in flight. */
+    /* Its receiver is no longer a target; freed when all it held has been executed. */
     bool is_retired;
     /* When the flusher first saw records here; 0 = none. */
     uint64_t since_ns;
@@ -127,6 +130,8 @@ struct sl__emitter {
     struct sl_emitter io;
     int32_t target_capacity;
 };
+
+struct sl__emitter_list SL_VEC_BODY(struct sl__emitter *);
 
 /* One tuple tree of a spout task, four to a cache line. */
 struct sl__root {
@@ -181,16 +186,26 @@ struct sl__task {
     bool is_open;
     bool is_ready_queued;
     bool is_done;
-    bool is_finishing;
     bool is_finished;
+    /* Bolts: `finish` was called, which happens once even if there is input again later. */
+    bool has_been_told;
     bool is_draining;
+    /* To be detached as soon as nothing of it is under way. */
+    bool is_leaving;
     bool is_touched;
     struct sl__task *ready_next;
     /* Input: batches from inside a cycle go first. */
     struct sl__queue inner;
     struct sl__queue input;
+    /* Records in both queues. */
+    int64_t queued;
+    /* Senders that have finished, of how many: see route.c. */
     int32_t last_seen;
     int32_t last_expected;
+    int32_t last_base;
+    bool has_readings;
+    /* Of the plan that the emitters were built from. */
+    uint32_t plan_version;
     /* Nanoseconds a tuple or a call takes, smoothed; 0 = not known. */
     double cost_ns;
     /* Spouts: when to poll again, and the pause before that. */
@@ -200,8 +215,11 @@ struct sl__task {
     uint64_t tick_ns;
     uint64_t tick_next_ns;
     /* Emitters by the streams of the component. */
-    SL_VEC(struct sl__emitter *) emitters;
+    struct sl__emitter_list emitters;
+    /* Sorted by stream and receiver. */
     SL_VEC(struct sl__outbox *) outboxes;
+    /* The outbox that was found full last: looked at first. */
+    size_t full_at;
     /* Spouts: roots. */
     int32_t spout_index;
     struct sl__root *roots;
@@ -213,7 +231,7 @@ struct sl__task {
     /* Bolts with manual acks. */
     SL_VEC(struct sl__held) held;
     SL_VEC(int32_t) held_free;
-    int32_t held_current;
+    int32_t held_in_use;
     /* Anchors of the tuple being emitted (general path) and further accumulators of the record. */
     SL_VEC(struct sl__anchor) anchors;
     SL_VEC(uint64_t) more_pending;
@@ -272,13 +290,19 @@ struct sl_executor {
     uint64_t now_ns;
     uint32_t round;
     uint64_t round_at_ns;
+    bool is_expiry_due;
     uint64_t timer_at_ns;
+    /* Ticks take turns with other work, and tasks with each other. */
+    bool is_tick_next;
+    size_t next_tick;
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;
     SL_VEC(struct sl__task *) spouts;
     /* The tasks of this executor by spout index, NULL for those of others. */
     struct sl__task **spout_of;
     SL_VEC(struct sl__acker *) ackers;
+    /* Tasks that are to be detached. */
+    SL_VEC(struct sl__task *) leaving;
     int32_t next_spout;
     bool is_spout_next;
     /* Bolts with input, in order of arrival. */
@@ -293,6 +317,7 @@ struct sl_executor {
     /* Tasks whose drivers are running, outermost first. */
     SL_VEC(struct sl__frame) stack;
     bool is_active;
+    bool is_draining;
     bool is_finished_reported;
     pthread_t thread;
     bool has_thread;
@@ -309,6 +334,8 @@ struct sl_executor {
     uint64_t current_since_ns;
 };
 
+struct sl__ids SL_VEC_BODY(int32_t);
+
 struct sl__component {
     char *name;
     int32_t rank;
@@ -317,7 +344,12 @@ struct sl__component {
     /* Key group -> task id; NULL when it is not keyed. */
     int32_t *groups;
     int32_t group_count;
-    SL_VEC(int32_t) tasks;
+    /* Ids in ascending order: tasks that get tuples, and those that only finish what they have. */
+    struct sl__ids tasks;
+    struct sl__ids leaving;
+    /* Of its tasks that are gone: how many had finished, and the sum of their counters. */
+    int32_t gone_finished;
+    struct sl_task_stats gone;
 };
 
 struct sl__stream {
@@ -364,6 +396,10 @@ struct sl_worker {
     uint64_t timeout_ns;
     int32_t max_pending;
     pthread_mutex_t plan_lock;
+    /* Grows with every change of the plan. */
+    uint32_t plan_version;
+    /* A task was attached: roots may be under way. */
+    bool is_live;
     SL_VEC(struct sl__component) components;
     SL_VEC(struct sl__stream) streams;
     SL_VEC(struct sl__reader) readers;
@@ -373,11 +409,16 @@ struct sl_worker {
     int32_t *task_executor;
     int32_t *task_component;
     int32_t *task_index;
+    /* Outboxes towards a task, of all executors. */
+    int32_t *inbound;
     /* Spout tasks and acker tasks in order of their creation. */
     int32_t spout_count;
     int32_t spout_capacity;
     struct sl__spout_home *spouts;
+    /* Latencies of spout tasks that are gone. */
+    struct sl_histogram *gone_latency;
     int32_t acker_count;
+    int32_t acker_capacity;
     struct sl__acker **ackers;
     int32_t *acker_task;
     int32_t *acker_executor;
@@ -400,15 +441,26 @@ struct sl_worker {
 };
 
 /* pool.c */
-struct sl__batch *sl__batch_take(struct sl_executor *executor, int32_t need);
+/* True when a block can be had without exceeding the limit. */
+bool sl__pool_has_block(const struct sl__pool *pool);
+/*
+ * A buffer for a record of `need` bytes.  NULL when the pool is used up, which `may_exceed`
+ * overrides, or (pool.has_failed, or need above the size of a block) when the memory is.
+ */
+struct sl__batch *sl__batch_take(struct sl_executor *executor, int32_t need, bool may_exceed);
 void sl__batch_give(struct sl_executor *executor, struct sl__batch *batch);
 void sl__pool_destroy(struct sl__pool *pool);
 
 /* outbox.c */
 bool sl__outbox_can_hand_over(const struct sl__outbox *outbox);
+/* True when the outbox may have a buffer although the pool is used up. */
+bool sl__outbox_is_entitled(const struct sl__outbox *outbox);
+/* True when it holds neither records nor a mark. */
+bool sl__outbox_is_idle(const struct sl__outbox *outbox);
 /* Hands the records (or only the mark that the sender finished) over; false when it can not now. */
 bool sl__outbox_hand_over(struct sl__outbox *outbox);
 void sl__outbox_released(struct sl_executor *executor, struct sl__outbox *outbox);
+/* NULL when there is no memory for a ring to the receiver's executor. */
 struct sl__outbox *sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest);
 void sl__outbox_free(struct sl__outbox *outbox);
 
@@ -417,10 +469,13 @@ int sl__task_route(struct sl__task *task);
 void sl__emitter_free(struct sl__emitter *emitter);
 
 /* root.c */
-void sl__roots_create(struct sl__task *task);
+/* 0, or SL_ENOMEM with the task as it was. */
+int sl__roots_create(struct sl__task *task);
 void sl__roots_destroy(struct sl__task *task);
 void sl__root_apply(struct sl__task *task, const struct sl__ack *ack);
 void sl__roots_expire(struct sl__task *task);
+/* Counts the time-out of roots that began at `since_ns` or later from the current round. */
+void sl__roots_restart(struct sl__task *task, uint64_t since_ns);
 /* Counts what latency_value and latency_count hold. */
 void sl__latency_settle(struct sl__task *task);
 
@@ -441,6 +496,7 @@ void sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op o
 void sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op op);
 /* Pushes what waits; true when nothing is left. */
 bool sl__acks_flush(struct sl_executor *executor);
+size_t sl__acks_waiting(const struct sl_executor *executor);
 bool sl__acks_intake(struct sl_executor *executor);
 void sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch);
 
@@ -449,12 +505,48 @@ struct sl__task *sl__task_new(struct sl_executor *executor, int32_t id, int32_t 
                               int32_t index, int32_t kind);
 void sl__task_free(struct sl__task *task);
 void sl__task_enqueue(struct sl__task *task, struct sl__batch *batch);
+/* Gives a batch to its task, or keeps it until that is attached. */
+void sl__executor_deliver(struct sl_executor *executor, struct sl__batch *batch);
+/* Has its outboxes looked at until they are empty. */
+void sl__task_touch(struct sl__task *task);
+/* The task has done all it will do; its receivers are told. */
+void sl__task_finished(struct sl__task *task);
+/* A finished task works again; its receivers are told. */
+void sl__task_resume(struct sl__task *task);
+/* The mark of a sender was reached in the input. */
+void sl__task_marked(struct sl__task *task, const struct sl__outbox *outbox, int32_t mark);
+/* True when nothing it received or sent is under way, so that it can be detached. */
+bool sl__task_is_drained(const struct sl__task *task);
+/* True when sl_worker_remove_task was called for it. */
+bool sl__task_is_planned_to_leave(const struct sl__task *task);
 /* True when a receiver has so much queued that the task should not run. */
-bool sl__task_is_gated(const struct sl__task *task);
+bool sl__task_is_gated(struct sl__task *task);
 
 /* park.c */
+/* One step of a short spin. */
+static inline void
+sl__pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 void sl__executor_ring_bell(struct sl_executor *executor);
 void sl__park(struct sl_executor *executor, uint64_t deadline_ns);
+
+/* Adds to a counter that other threads read: they see an old value or the new one, nothing torn. */
+static inline void
+sl__count(double *counter, double add)
+{
+    double sum = *counter + add;
+    __atomic_store(counter, &sum, __ATOMIC_RELAXED);
+}
+
+/* Sets a number that other threads may read at any time. */
+#define sl__publish(place, value) __atomic_store_n((place), (value), __ATOMIC_RELAXED)
 
 static inline uint64_t
 sl__edge_new(struct sl_executor *executor)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "stream/executor.h"
 #include "stream/stream_priv.h"
+#include "stream/worker.h"
 
 struct sl__task *
 sl__task_new(struct sl_executor *executor, int32_t id, int32_t component, int32_t index,
@@ -52,6 +53,23 @@ sl__task_free(struct sl__task *self)
     sl_free(self);
 }
 
+void
+sl__executor_deliver(struct sl_executor *executor, struct sl__batch *batch)
+{
+    struct sl__task *task = executor->worker->tasks[batch->io.dest];
+    if (task != NULL && task->executor == executor) {
+        sl__task_enqueue(task, batch);
+        return;
+    }
+    batch->next = NULL;
+    if (executor->early.last != NULL) {
+        executor->early.last->next = batch;
+    } else {
+        executor->early.first = batch;
+    }
+    executor->early.last = batch;
+}
+
 static void
 ready_push(struct sl__task *self)
 {
@@ -80,19 +98,118 @@ sl__task_enqueue(struct sl__task *self, struct sl__batch *batch)
         queue->first = batch;
     }
     queue->last = batch;
+    sl__publish(&self->queued, self->queued + batch->io.count);
     __atomic_store_n(&self->is_quiet, 0, __ATOMIC_SEQ_CST);
     ready_push(self);
 }
 
-bool
-sl__task_is_gated(const struct sl__task *self)
+static bool
+is_full(const struct sl__outbox *outbox)
 {
-    for (size_t i = 0; i < self->outboxes.count; i++) {
-        const struct sl__outbox *outbox = self->outboxes.items[i];
-        if (!outbox->is_cyclic &&
-            __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit) {
+    return !outbox->is_cyclic &&
+           __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit;
+}
+
+/* True when a receiver has so much queued that the task should not run. */
+bool
+sl__task_is_gated(struct sl__task *self)
+{
+    size_t count = self->outboxes.count;
+    if (self->full_at < count && is_full(self->outboxes.items[self->full_at])) {
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (is_full(self->outboxes.items[i])) {
+            self->full_at = i;
             return true;
         }
     }
     return false;
+}
+
+void
+sl__task_touch(struct sl__task *self)
+{
+    if (!self->is_touched) {
+        self->is_touched = true;
+        sl_vec_push(&self->executor->touched, self);
+    }
+}
+
+/* ---- ends of input -------------------------------------------------------------------------- */
+
+void
+sl__task_finished(struct sl__task *self)
+{
+    self->is_finished = true;
+    for (size_t i = 0; i < self->outboxes.count; i++) {
+        /* A receiver that leaves is told nothing new; inside a cycle only a resume is of interest. */
+        struct sl__outbox *outbox = self->outboxes.items[i];
+        outbox->is_last = outbox->is_retired ? outbox->is_last_sent : true;
+        outbox->is_last_sent |= outbox->is_cyclic;
+    }
+    sl__task_touch(self);
+}
+
+void
+sl__task_resume(struct sl__task *self)
+{
+    struct sl_executor *executor = self->executor;
+    self->is_finished = false;
+    for (size_t i = 0; i < self->outboxes.count; i++) {
+        struct sl__outbox *outbox = self->outboxes.items[i];
+        outbox->is_last = outbox->is_retired ? outbox->is_last_sent : false;
+    }
+    sl__task_touch(self);
+    if (executor->is_finished_reported) {
+        executor->is_finished_reported = false;
+        sl_worker_post(executor->worker, SL_EVENT_RESUMED, self->io.id, executor->index, NULL, 0);
+    }
+}
+
+void
+sl__task_marked(struct sl__task *self, const struct sl__outbox *outbox, int32_t mark)
+{
+    /* Ends do not count inside a cycle, where nobody could be the first. */
+    if (!outbox->is_cyclic) {
+        self->last_seen += mark;
+    }
+    if (mark < 0 && self->is_finished) {
+        sl__task_resume(self);
+    }
+}
+
+bool
+sl__task_is_planned_to_leave(const struct sl__task *self)
+{
+    struct sl_worker *worker = self->executor->worker;
+    bool is_found = false;
+    pthread_mutex_lock(&worker->plan_lock);
+    const struct sl__component *component = &worker->components.items[self->io.component];
+    for (size_t i = 0; i < component->leaving.count && !is_found; i++) {
+        is_found = component->leaving.items[i] == self->io.id;
+    }
+    pthread_mutex_unlock(&worker->plan_lock);
+    return is_found;
+}
+
+bool
+sl__task_is_drained(const struct sl__task *self)
+{
+    struct sl_worker *worker = self->executor->worker;
+    bool is_spout = self->io.kind == SL_TASK_SPOUT;
+    if (self->is_busy || self->input.first != NULL || self->inner.first != NULL ||
+        self->held_in_use > 0 || sl__roots_in_use(self) > 0 ||
+        (is_spout && self->is_open && !self->is_finished) ||
+        __atomic_load_n(&worker->inbound[self->io.id], __ATOMIC_ACQUIRE) > 0) {
+        return false;
+    }
+    for (size_t i = 0; i < self->outboxes.count; i++) {
+        const struct sl__outbox *outbox = self->outboxes.items[i];
+        if (!sl__outbox_is_idle(outbox) ||
+            __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -154,7 +154,10 @@ enum sl_command {
     SL_COMMAND_DEACTIVATE = 2,
     /* Attach, open and route the task `argument`. */
     SL_COMMAND_ADD_TASK = 3,
-    /* Clean up the task `argument` and detach it. */
+    /*
+     * Clean up the task `argument` and detach it. The executor is handed this command when the task
+     * is drained, as late as that is.
+     */
     SL_COMMAND_REMOVE_TASK = 4,
     /* Build the routes of all attached tasks anew. */
     SL_COMMAND_ROUTES = 5,
@@ -217,6 +220,8 @@ enum sl_event_kind {
     SL_EVENT_STOPPED = 7,
     /* A signal has arrived; `task` is its number. */
     SL_EVENT_SIGNAL = 8,
+    /* An executor that had reported FINISHED has work again: tasks were added before its own. */
+    SL_EVENT_RESUMED = 9,
 };
 
 /* An event; `text` belongs to the worker until the next event is taken. */
@@ -264,8 +269,17 @@ struct sl_task_stats {
     double acked;
     double failed;
     double errors;
+    /* Records in its input, without what is on its way there. */
     double queued;
     double pending;
+};
+
+/* Where a task of the plan belongs. */
+struct sl_planned {
+    int32_t task;
+    int32_t component;
+    int32_t index;
+    int32_t executor;
 };
 
 /* The user code that an executor is in: task -1 = none. */

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "stream/executor.h"
 #include "stream/stream_priv.h"
+#include "topology/topology.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_opt
     self->timer_at_ns = self->round_at_ns;
     self->pool.block_bytes = (size_t)options->batch_bytes;
     double blocks = options->pool_bytes / options->batch_bytes;
-    self->pool.limit = blocks < 16 ? 16 : (int32_t)blocks;
+    self->pool.limit = blocks < 16 ? 16 : blocks > INT32_MAX / 2 ? INT32_MAX / 2 : (int32_t)blocks;
     self->current_task = -1;
     self->ack_out = sl_calloc((size_t)worker->executor_count, sizeof(*self->ack_out));
     self->spout_of =
@@ -36,34 +37,18 @@ executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_opt
     return self;
 }
 
-static void
-make_rings(struct sl_worker *self)
-{
-    int32_t count = self->executor_count;
-    uint32_t acks = (uint32_t)(SL__ACK_RING / count);
-    self->data = sl_calloc((size_t)count * (size_t)count, sizeof(*self->data));
-    self->acks = sl_calloc((size_t)count * (size_t)count, sizeof(*self->acks));
-    for (int32_t from = 0; from < count; from++) {
-        for (int32_t to = 0; to < count; to++) {
-            if (from != to) {
-                self->data[from * count + to] =
-                    sl_ring_new(SL__DATA_RING, sizeof(struct sl__batch *));
-                self->acks[from * count + to] =
-                    sl_ring_new(acks < 256 ? 256 : acks, sizeof(struct sl__ack));
-                self->executors[from]->ack_out[to].ring = self->acks[from * count + to];
-            }
-        }
-    }
-}
-
 static bool
 options_fit(const struct sl_worker_options *options)
 {
     return options->executors >= 1 && options->executors <= 1024 &&
-           options->message_timeout_ms >= 1 && options->max_spout_pending >= 1 &&
-           options->task_capacity >= 1 && options->spout_capacity >= 0 &&
+           options->message_timeout_ms >= 1 && options->message_timeout_ms <= 1e12 &&
+           options->max_spout_pending >= 1 && options->task_capacity >= 1 &&
+           options->task_capacity <= 1 << 24 && options->spout_capacity >= 0 &&
            options->spout_capacity <= 65536 && options->acker_capacity >= 0 &&
-           options->batch_bytes >= 1024 && options->credit >= 1;
+           options->acker_capacity <= 65536 && options->batch_bytes >= 1024 &&
+           options->batch_bytes <= 1 << 28 && options->credit >= 1 && options->credit <= 1 << 20 &&
+           options->pool_bytes >= 0 && options->pool_bytes <= 1e15 &&
+           options->manual_start_ms >= -1e15 && options->manual_start_ms <= 1e15;
 }
 
 struct sl_worker *
@@ -96,7 +81,10 @@ sl_worker_new(const struct sl_worker_options *options)
     for (size_t i = 0; i < tasks; i++) {
         self->task_executor[i] = -1;
     }
+    self->inbound = sl_calloc(tasks, sizeof(*self->inbound));
+    self->plan_version = 1;
     self->spout_capacity = options->spout_capacity;
+    self->acker_capacity = options->acker_capacity;
     self->spouts = sl_calloc((size_t)options->spout_capacity + 1, sizeof(*self->spouts));
     size_t ackers = (size_t)options->acker_capacity + 1;
     self->ackers = sl_calloc(ackers, sizeof(*self->ackers));
@@ -109,7 +97,9 @@ sl_worker_new(const struct sl_worker_options *options)
     for (int32_t i = 0; i < options->executors; i++) {
         self->executors[i] = executor_new(self, i, options);
     }
-    make_rings(self);
+    size_t pairs = (size_t)options->executors * (size_t)options->executors;
+    self->data = sl_calloc(pairs, sizeof(*self->data));
+    self->acks = sl_calloc(pairs, sizeof(*self->acks));
     return self;
 }
 
@@ -157,6 +147,7 @@ executor_free(struct sl_executor *self)
     sl_vec_destroy(&self->tasks);
     sl_vec_destroy(&self->spouts);
     sl_vec_destroy(&self->ackers);
+    sl_vec_destroy(&self->leaving);
     sl_vec_destroy(&self->touched);
     sl_vec_destroy(&self->stack);
     pthread_mutex_destroy(&self->command_lock);
@@ -184,6 +175,7 @@ sl_worker_free(struct sl_worker *self)
         sl_free(self->components.items[i].name);
         sl_free(self->components.items[i].groups);
         sl_vec_destroy(&self->components.items[i].tasks);
+        sl_vec_destroy(&self->components.items[i].leaving);
     }
     for (size_t i = 0; i < self->streams.count; i++) {
         sl_free(self->streams.items[i].name);
@@ -204,6 +196,8 @@ sl_worker_free(struct sl_worker *self)
     sl_free(self->task_executor);
     sl_free(self->task_component);
     sl_free(self->task_index);
+    sl_free(self->inbound);
+    sl_histogram_free(self->gone_latency);
     sl_free(self->spouts);
     sl_free(self->ackers);
     sl_free(self->acker_task);
@@ -219,15 +213,27 @@ sl_worker_free(struct sl_worker *self)
 
 /* ---- plan ----------------------------------------------------------------------------------- */
 
+/* Under plan_lock. */
+static void
+plan_changed(struct sl_worker *self)
+{
+    __atomic_add_fetch(&self->plan_version, 1, __ATOMIC_RELAXED);
+}
+
 int
 sl_worker_component(struct sl_worker *self, const char *name, int32_t kind, int32_t rank,
                     int32_t scc)
 {
+    if (name == NULL || kind < SL_TASK_SPOUT || kind > SL_TASK_ACKER || rank < 0 || scc < -1) {
+        return sl_err_set(SL_EINVAL, "component %s of kind %d with rank %d, cycle %d",
+                          name != NULL ? name : "without a name", kind, rank, scc);
+    }
     struct sl__component component = {
         .name = sl_strdup(name), .kind = kind, .rank = rank, .scc = scc};
     pthread_mutex_lock(&self->plan_lock);
     sl_vec_push(&self->components, component);
     int index = (int)self->components.count - 1;
+    plan_changed(self);
     pthread_mutex_unlock(&self->plan_lock);
     return index;
 }
@@ -242,8 +248,9 @@ int
 sl_worker_stream(struct sl_worker *self, int32_t component, const char *name, int32_t field_count,
                  int32_t is_direct)
 {
-    if (!has_component(self, component) || field_count < 0) {
-        return sl_err_set(SL_EINVAL, "stream %s: no component %d", name, component);
+    if (name == NULL || !has_component(self, component) || field_count < 0) {
+        return sl_err_set(SL_EINVAL, "stream %s of component %d with %d fields",
+                          name != NULL ? name : "without a name", component, field_count);
     }
     struct sl__stream stream = {.component = component,
                                 .name = sl_strdup(name),
@@ -252,6 +259,7 @@ sl_worker_stream(struct sl_worker *self, int32_t component, const char *name, in
     pthread_mutex_lock(&self->plan_lock);
     sl_vec_push(&self->streams, stream);
     int index = (int)self->streams.count - 1;
+    plan_changed(self);
     pthread_mutex_unlock(&self->plan_lock);
     return index;
 }
@@ -267,12 +275,22 @@ sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int3
         return sl_err_set(SL_EINVAL, "reader of stream %d in component %d with %d keys", stream,
                           component, key_count);
     }
+    bool is_keyed = grouping == SL_GROUPING_FIELDS || grouping == SL_GROUPING_PARTIAL_KEY;
+    if (grouping < SL_GROUPING_SHUFFLE || grouping > SL_GROUPING_CUSTOM || (key_count > 0 && keys == NULL) ||
+        (is_keyed && key_count == 0)) {
+        return sl_err_set(SL_EINVAL, "grouping %d with %d keys", grouping, key_count);
+    }
     for (int32_t i = 0; i < key_count; i++) {
+        if (keys[i] < 0 || keys[i] >= self->streams.items[stream].field_count) {
+            return sl_err_set(SL_EINVAL, "key field %d of stream %s", keys[i],
+                              self->streams.items[stream].name);
+        }
         reader.keys[i] = keys[i];
     }
     pthread_mutex_lock(&self->plan_lock);
     sl_vec_push(&self->readers, reader);
     int index = (int)self->readers.count - 1;
+    plan_changed(self);
     pthread_mutex_unlock(&self->plan_lock);
     return index;
 }
@@ -280,7 +298,7 @@ sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int3
 int
 sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owners, int32_t count)
 {
-    if (!has_component(self, component) || count < 1) {
+    if (!has_component(self, component) || count < 1 || owners == NULL) {
         return sl_err_set(SL_EINVAL, "%d key groups for component %d", count, component);
     }
     struct sl__component *at = &self->components.items[component];
@@ -288,45 +306,91 @@ sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owner
     at->groups = sl_realloc(at->groups, (size_t)count * sizeof(*at->groups));
     memcpy(at->groups, owners, (size_t)count * sizeof(*at->groups));
     at->group_count = count;
+    plan_changed(self);
     pthread_mutex_unlock(&self->plan_lock);
     return 0;
 }
 
 static void
-component_insert(struct sl__component *component, int32_t id)
+ids_insert(struct sl__ids *ids, int32_t id)
 {
-    size_t at = 0;
-    while (at < component->tasks.count && component->tasks.items[at] < id) {
-        at++;
+    size_t at = ids->count;
+    while (at > 0 && ids->items[at - 1] > id) {
+        at--;
     }
-    sl_vec_insert(&component->tasks, at, id);
+    sl_vec_insert(ids, at, id);
+}
+
+static void
+ids_remove(struct sl__ids *ids, int32_t id)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        if (ids->items[i] == id) {
+            sl_vec_remove(ids, i);
+            return;
+        }
+    }
+}
+
+/* What forbids another task of this kind, 0 = nothing. */
+static int
+check_kind(const struct sl_worker *self, int32_t kind, int32_t id)
+{
+    if (kind == SL_TASK_SPOUT && self->spout_count >= self->spout_capacity) {
+        return sl_err_set(SL_ELIMIT, "task %d: more than %d spout tasks", id, self->spout_capacity);
+    }
+    if (kind == SL_TASK_ACKER && self->acker_count >= self->acker_capacity) {
+        return sl_err_set(SL_ELIMIT, "task %d: more than %d ackers", id, self->acker_capacity);
+    }
+    if (kind == SL_TASK_ACKER && self->is_live) {
+        /* Which acker keeps a tree follows from their number. */
+        return sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
+    }
+    return 0;
 }
 
 int
 sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
                int32_t executor)
 {
-    if (!has_component(self, component) || id < 0 || id >= self->task_capacity || executor < 0 ||
-        executor >= self->executor_count || self->task_executor[id] >= 0) {
+    if (!has_component(self, component) || id < 0 || id >= self->task_capacity || index < 0 ||
+        executor < 0 || executor >= self->executor_count) {
         return sl_err_set(SL_EINVAL, "task %d of component %d on executor %d", id, component,
                           executor);
     }
-    pthread_mutex_lock(&self->plan_lock);
-    self->task_executor[id] = executor;
-    self->task_component[id] = component;
-    self->task_index[id] = index;
-    component_insert(&self->components.items[component], id);
     int32_t kind = self->components.items[component].kind;
-    if (kind == SL_TASK_SPOUT) {
-        self->spouts[self->spout_count] = (struct sl__spout_home){id, executor};
-        self->spout_count++;
-    } else if (kind == SL_TASK_ACKER) {
-        self->acker_task[self->acker_count] = id;
-        self->acker_executor[self->acker_count] = executor;
-        self->acker_count++;
+    pthread_mutex_lock(&self->plan_lock);
+    int rc = self->task_executor[id] >= 0 ? sl_err_set(SL_EEXIST, "there is a task %d already", id)
+                                          : check_kind(self, kind, id);
+    if (rc == 0) {
+        self->task_executor[id] = executor;
+        self->task_component[id] = component;
+        self->task_index[id] = index;
+        ids_insert(&self->components.items[component].tasks, id);
+        plan_changed(self);
+        if (kind == SL_TASK_SPOUT) {
+            self->spouts[self->spout_count] = (struct sl__spout_home){id, executor};
+            sl__publish(&self->spout_count, self->spout_count + 1);
+        } else if (kind == SL_TASK_ACKER) {
+            self->acker_task[self->acker_count] = id;
+            self->acker_executor[self->acker_count] = executor;
+            self->acker_count++;
+        }
     }
     pthread_mutex_unlock(&self->plan_lock);
-    return id;
+    return rc == 0 ? id : rc;
+}
+
+/* Under plan_lock: a task that no executor ever took. */
+static void
+remove_unattached(struct sl_worker *self, int32_t id)
+{
+    self->task_executor[id] = -1;
+    for (int32_t i = 0; i < self->spout_count; i++) {
+        if (self->spouts[i].task == id) {
+            self->spouts[i].task = -1;
+        }
+    }
 }
 
 int
@@ -335,16 +399,51 @@ sl_worker_remove_task(struct sl_worker *self, int32_t id)
     if (id < 0 || id >= self->task_capacity || self->task_executor[id] < 0) {
         return sl_err_set(SL_ENOTFOUND, "no task %d", id);
     }
-    pthread_mutex_lock(&self->plan_lock);
     struct sl__component *component = &self->components.items[self->task_component[id]];
-    for (size_t i = 0; i < component->tasks.count; i++) {
-        if (component->tasks.items[i] == id) {
-            sl_vec_remove(&component->tasks, i);
-            break;
+    if (component->kind == SL_TASK_ACKER) {
+        return sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    size_t before = component->tasks.count;
+    ids_remove(&component->tasks, id);
+    if (self->tasks[id] == NULL) {
+        remove_unattached(self, id);
+    } else if (component->tasks.count < before) {
+        ids_insert(&component->leaving, id);
+    }
+    plan_changed(self);
+    pthread_mutex_unlock(&self->plan_lock);
+    return 0;
+}
+
+int
+sl_worker_planned(struct sl_worker *self, int32_t id, struct sl_planned *out)
+{
+    int rc = SL_ENOTFOUND;
+    pthread_mutex_lock(&self->plan_lock);
+    if (id >= 0 && id < self->task_capacity && self->task_executor[id] >= 0) {
+        *out = (struct sl_planned){id, self->task_component[id], self->task_index[id],
+                                   self->task_executor[id]};
+        rc = 0;
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    return rc == 0 ? 0 : sl_err_set(rc, "no task %d", id);
+}
+
+int
+sl_worker_tasks(struct sl_worker *self, int32_t component, int32_t *ids, int32_t capacity)
+{
+    int count = SL_EINVAL;
+    pthread_mutex_lock(&self->plan_lock);
+    if (component >= 0 && (size_t)component < self->components.count) {
+        const struct sl__ids *tasks = &self->components.items[component].tasks;
+        count = (int)tasks->count;
+        for (int i = 0; i < count && i < capacity; i++) {
+            ids[i] = tasks->items[i];
         }
     }
     pthread_mutex_unlock(&self->plan_lock);
-    return 0;
+    return count >= 0 ? count : sl_err_set(SL_EINVAL, "no component %d", component);
 }
 
 struct sl_executor *
@@ -364,7 +463,6 @@ sl_worker_set_boot(struct sl_worker *self, const char *text, size_t len)
 {
     sl_free(self->boot);
     self->boot = sl_strndup(text, len);
-    memcpy(self->boot, text, len);
     self->boot_bytes = len;
 }
 
@@ -402,6 +500,11 @@ sl_worker_start(struct sl_worker *self, sl_executor_main_fn main)
         int rc = pthread_create(&self->executors[i]->thread, NULL, thread_main, start);
         if (rc != 0) {
             sl_free(start);
+            /* Those that run already must not outlive the worker. */
+            for (int32_t k = 0; k < i; k++) {
+                sl_worker_command(self, k, SL_COMMAND_STOP, -1);
+            }
+            sl_worker_join(self);
             errno = rc;
             return sl_err_set(SL_ESYS, "start the thread of executor %d", i);
         }
@@ -526,6 +629,8 @@ sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *out)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
+    /* A year and "for ever" are the same to sem_clockwait, but for its range. */
+    timeout_ms = timeout_ms > 3e10 ? 3e10 : timeout_ms;
     double nanoseconds = (double)until.tv_nsec + (timeout_ms > 0 ? timeout_ms : 0) * 1e6;
     until.tv_sec += (time_t)(nanoseconds / 1e9);
     until.tv_nsec = (long)(nanoseconds - (double)(int64_t)(nanoseconds / 1e9) * 1e9);
@@ -556,24 +661,41 @@ counter_read(const double *counter)
 int
 sl_worker_stats(struct sl_worker *self, int32_t id, struct sl_task_stats *out)
 {
-    struct sl__task *task = id >= 0 && id < self->task_capacity
-                                ? __atomic_load_n(&self->tasks[id], __ATOMIC_ACQUIRE)
-                                : NULL;
-    if (task == NULL) {
-        return SL_ENOTFOUND;
+    /* Under the lock no task is detached. */
+    pthread_mutex_lock(&self->plan_lock);
+    struct sl__task *task = id >= 0 && id < self->task_capacity ? self->tasks[id] : NULL;
+    if (task != NULL) {
+        *out = (struct sl_task_stats){.task = id,
+                                      .component = task->io.component,
+                                      .index = task->io.index,
+                                      .executor = task->executor->index,
+                                      .emitted = counter_read(&task->io.emitted),
+                                      .executed = counter_read(&task->io.executed),
+                                      .failed = counter_read(&task->io.failed),
+                                      .errors = counter_read(&task->io.errors)};
+        out->acked = counter_read(&task->io.acked) +
+                     (double)__atomic_load_n(&task->latency_count, __ATOMIC_RELAXED);
+        out->pending = __atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
+                       __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED);
+        out->queued = (double)__atomic_load_n(&task->queued, __ATOMIC_RELAXED);
     }
-    *out = (struct sl_task_stats){.task = id,
-                                  .component = task->io.component,
-                                  .index = task->io.index,
-                                  .executor = task->executor->index,
-                                  .emitted = counter_read(&task->io.emitted),
-                                  .executed = counter_read(&task->io.executed),
-                                  .failed = counter_read(&task->io.failed),
-                                  .errors = counter_read(&task->io.errors)};
-    out->acked = counter_read(&task->io.acked) +
-                 (double)__atomic_load_n(&task->latency_count, __ATOMIC_RELAXED);
-    out->pending = __atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
-                   __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&self->plan_lock);
+    return task != NULL ? 0 : sl_err_set(SL_ENOTFOUND, "task %d is not attached", id);
+}
+
+int
+sl_worker_gone_stats(struct sl_worker *self, int32_t component, struct sl_task_stats *out)
+{
+    if (!has_component(self, component)) {
+        return sl_err_set(SL_EINVAL, "no component %d", component);
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    *out = self->components.items[component].gone;
+    pthread_mutex_unlock(&self->plan_lock);
+    out->task = -1;
+    out->component = component;
+    out->index = -1;
+    out->executor = -1;
     return 0;
 }
 
@@ -595,6 +717,9 @@ double
 sl_worker_latency_ms(struct sl_worker *self, double quantile)
 {
     struct sl_histogram *all = sl_histogram_new();
+    if (self->gone_latency != NULL) {
+        sl_histogram_merge(all, self->gone_latency);
+    }
     for (int32_t e = 0; e < self->executor_count; e++) {
         for (size_t i = 0; i < self->executors[e]->spouts.count; i++) {
             struct sl__task *spout = self->executors[e]->spouts.items[i];
@@ -619,7 +744,7 @@ sl_worker_dropped_in_cycles(const struct sl_worker *self)
 int
 sl_worker_advance(struct sl_worker *self, double ms)
 {
-    if (self->manual == NULL || !(ms >= 0)) {
+    if (self->manual == NULL || !(ms >= 0 && ms <= 1e12)) {
         return sl_err_set(SL_EINVAL, "the worker's clock is not manual or would go back");
     }
     /* Rounded: a time of whole nanoseconds that came as milliseconds is that time again. */

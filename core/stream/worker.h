@@ -32,8 +32,19 @@ int sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *o
                      int32_t count);
 int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
                    int32_t executor);
-/* Takes a task out of the plan; its executor detaches it. */
+/*
+ * Takes a task out of the plan: it gets no more tuples as soon as the others have new routes, and
+ * may then be detached, which SL_COMMAND_REMOVE_TASK has its executor do when it is drained. Until
+ * that has happened its id is taken.
+ */
 int sl_worker_remove_task(struct sl_worker *self, int32_t id);
+/* Any thread: where a task of the plan belongs, or SL_ENOTFOUND. */
+int sl_worker_planned(struct sl_worker *self, int32_t id, struct sl_planned *out);
+/*
+ * Any thread: the ids of a component's tasks in ascending order, at most `capacity` of them.
+ * Returns how many there are.
+ */
+int sl_worker_tasks(struct sl_worker *self, int32_t component, int32_t *ids, int32_t capacity);
 
 struct sl_executor *sl_worker_executor(struct sl_worker *self, int32_t index);
 int32_t sl_worker_executor_count(const struct sl_worker *self);
@@ -55,6 +66,8 @@ void sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t 
 void sl_worker_signal(struct sl_worker *self, int signal_number);
 
 int sl_worker_stats(struct sl_worker *self, int32_t task, struct sl_task_stats *out);
+/* The sums of the counters of those tasks of a component that were removed. */
+int sl_worker_gone_stats(struct sl_worker *self, int32_t component, struct sl_task_stats *out);
 /* The user code an executor is in now. */
 void sl_worker_busy(struct sl_worker *self, int32_t executor, struct sl_busy *out);
 /* Quantile (0..1) in milliseconds of the complete latency of all spouts; -1 = none recorded. The

@@ -45,7 +45,6 @@ local function drain(self, reason)
     if reason == 'ttl' then limit = math.min(limit, M.TTL_DRAIN_MS) end
     self.drain_until = now_ms() + limit
     self.worker:command(C.SL_COMMAND_DRAIN)
-    if self.on_drain then self.on_drain(reason) end
   elseif self.phase == 'loading' then
     self.phase, self.reason = 'stopped', reason
   end
@@ -75,6 +74,12 @@ local handlers = {
       self.finished_count = self.finished_count + 1
     end
     if self.finished_count == self.plan.executors then self.phase = 'stopped' end
+  end,
+  [tonumber(C.SL_EVENT_RESUMED)] = function(self, event)
+    if self.finished[event.executor] then
+      self.finished[event.executor] = nil
+      self.finished_count = self.finished_count - 1
+    end
   end,
   [tonumber(C.SL_EVENT_SIGNAL)] = function(self, event)
     if self.signal then
@@ -210,7 +215,6 @@ end
 ---@field verbose? boolean
 ---@field catch_signals? boolean
 ---@field on_error fun(task: string, text: string)
----@field on_drain? fun(reason: 'ttl'|'signal')
 ---@field on_progress? fun(stats: table, seconds: number)
 ---@field progress_ms? number
 
@@ -237,7 +241,6 @@ function M.run(topology, options)
     ttl_until = options.ttl_ms and started + options.ttl_ms,
     drain_ms = options.drain_ms or plan.settings.message_timeout * 1000,
     on_error = options.on_error,
-    on_drain = options.on_drain,
     on_progress = options.on_progress,
     progress_ms = options.progress_ms or 1000,
     progress_at = started + (options.progress_ms or 1000),
