@@ -468,6 +468,13 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field queued number
 ---@field pending number
 
+--- Where a task of the plan belongs.
+---@class sl_planned: ffi.cdata*
+---@field task integer
+---@field component integer
+---@field index integer
+---@field executor integer
+
 --- The user code that an executor is in: task -1 = none.
 ---@class sl_busy: ffi.cdata*
 ---@field task integer
@@ -622,6 +629,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_EVENT_REPORT integer
 ---@field SL_EVENT_STOPPED integer
 ---@field SL_EVENT_SIGNAL integer
+---@field SL_EVENT_RESUMED integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
