@@ -83,6 +83,18 @@ sl__rpc_conn_drop(struct sl__rpc_conn *conn)
     }
 }
 
+void
+sl__rpc_conn_finish(struct sl__rpc_conn *conn)
+{
+    conn->gateway = NULL;
+    if (conn->state == SL__RPC_READY) {
+        die(conn);
+        sl_stream_finish(conn->stream);
+    } else {
+        sl__rpc_conn_drop(conn);
+    }
+}
+
 int
 sl__rpc_conn_send(struct sl__rpc_conn *conn, const void *frame, size_t size)
 {

@@ -79,7 +79,7 @@ sl_rpc_gateway_free(struct sl_rpc_gateway *gateway)
         call_free((struct call *)(uintptr_t)entry->value);
     }
     if (gateway->conn != NULL) {
-        sl__rpc_conn_drop(gateway->conn);
+        sl__rpc_conn_finish(gateway->conn);
     }
     sl_timer_stop(&gateway->gate);
     sl_list_remove(&gateway->node);

@@ -131,7 +131,8 @@ typedef void (*sl_rpc_done_fn)(void *ctx, const struct sl_rpc_result *result);
 /*
  * Makes a gateway to an endpoint. token is that of the term meant, 0 for a plain endpoint. Nothing
  * is sent before the first call. SL_EINVAL for a text that is no address. Freed by
- * sl_rpc_gateway_free; its open calls are then forgotten.
+ * sl_rpc_gateway_free; its open calls are then forgotten, and what was sent on an open connection
+ * still reaches the peer.
  */
 int sl_rpc_connect(struct sl_rpc *rpc, const char *address, const char *endpoint, uint64_t token,
                    struct sl_rpc_gateway **gateway);

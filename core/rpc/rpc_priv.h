@@ -82,6 +82,9 @@ void sl__rpc_conn_accept(struct sl_rpc *rpc, struct sl_stream *stream);
 /* Ends a connection without telling its gateway. */
 void sl__rpc_conn_drop(struct sl__rpc_conn *conn);
 
+/* The same, but what was sent before still reaches the peer. */
+void sl__rpc_conn_finish(struct sl__rpc_conn *conn);
+
 /* Frames a message that stands in rpc->scratch behind the reserved header, and sends it. */
 int sl__rpc_conn_send(struct sl__rpc_conn *conn, const void *frame, size_t size);
 

@@ -9,9 +9,9 @@
  *
  * Within a supervisor the sums are equal, so its best worker is the least by (tasks of c, tasks,
  * -related, port), and the answer is the best supervisor by the full order of its best worker. Two
- * layers of winner trees keep that, so choosing and adding cost O(log n). Where no task of c or of a
- * component related to c is, both counts are 0 whatever c is, so changing the component touches only
- * the supervisors that have one.
+ * layers of winner trees keep that, so choosing and adding cost O(log n). Where no task of c or of
+ * a component related to c is, both counts are 0 whatever c is, so changing the component touches
+ * only the supervisors that have one.
  *
  *   members: [ s1:6800 s1:6801 | s2:6800 | s3:6800 s3:6801 .. ]   by (supervisor, port)
  *   groups:      0               1         2                      one a supervisor
