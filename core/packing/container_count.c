@@ -311,7 +311,7 @@ refuse_emptying(const struct emptying *self, int32_t item)
         dimension = most.instances < 1 ? SL_PACKING_DENSITY : SL_PACKING_CPU;
         int64_t left = INT64_MIN;
         for (int32_t p = 0; p < self->index.count && dimension != SL_PACKING_DENSITY; p++) {
-            const struct sl_fit_node *leaf = &self->index.nodes[self->index.size + p];
+            const struct sl_fit_node *leaf = &self->index.leaves[p];
             int exceeded = sl_packing_exceeded(placed->need, leaf->room);
             if (leaf->instances != INT64_MIN && exceeded >= 0 && leaf->room.ram_bytes > left) {
                 left = leaf->room.ram_bytes;

@@ -10,7 +10,7 @@ fill(struct sl_packing_builder *builder, struct sl_fit_index *index, int32_t pos
      int32_t component, int32_t most)
 {
     struct sl_resource need = sl_packing_need(&builder->components[component]);
-    struct sl_fit_node leaf = index->nodes[index->size + position];
+    struct sl_fit_node leaf = index->leaves[position];
     int32_t placed = 0;
     while (placed < most && sl_fit_node_holds(&leaf, need)) {
         sl_packing_builder_put(builder, position, component);
@@ -28,7 +28,7 @@ sl_packing_first_fit(const struct sl_packing_job *job, struct sl_packing_builder
     sl_packing_index_builder(builder, &index);
     for (int32_t i = 0; i < job->request->component_count; i++) {
         int32_t component = job->order[i];
-        struct sl_resource need = sl_packing_need(&builder->components[component]);
+        struct sl_resource need = job->needs[component];
         /* Room only shrinks here, so what was too full for the component stays too full for it. */
         int32_t from = 0;
         for (int32_t left = job->up[component]; left > 0;) {

@@ -1,26 +1,26 @@
 #include "packing/fit_index.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 
 static const struct sl_fit_node CLOSED = {{INT64_MIN, INT64_MIN, INT64_MIN}, INT64_MIN};
 
-static int32_t
-leaves_for(int32_t count)
-{
-    int32_t size = 1;
-    while (size < count) {
-        size *= 2;
-    }
-    return size;
-}
-
 void
 sl_fit_index_create(struct sl_fit_index *self, int32_t count)
 {
-    self->size = leaves_for(count);
     self->count = count;
+    self->size = 1;
+    while ((int64_t)self->size * SL_FIT_BLOCK < count) {
+        self->size *= 2;
+    }
+    int64_t leaves = (int64_t)self->size * SL_FIT_BLOCK;
+    self->leaves = sl_alloc((size_t)leaves * sizeof(*self->leaves));
     self->nodes = sl_alloc(2 * (size_t)self->size * sizeof(*self->nodes));
+    for (int64_t i = 0; i < leaves; i++) {
+        self->leaves[i] = CLOSED;
+    }
     for (int32_t i = 0; i < 2 * self->size; i++) {
         self->nodes[i] = CLOSED;
     }
@@ -29,7 +29,9 @@ sl_fit_index_create(struct sl_fit_index *self, int32_t count)
 void
 sl_fit_index_destroy(struct sl_fit_index *self)
 {
+    sl_free(self->leaves);
     sl_free(self->nodes);
+    self->leaves = NULL;
     self->nodes = NULL;
 }
 
@@ -40,33 +42,48 @@ greater(int64_t a, int64_t b)
 }
 
 static void
-node_join(struct sl_fit_index *self, int32_t node)
+raise_to(struct sl_fit_node *node, const struct sl_fit_node *other)
 {
-    const struct sl_fit_node *left = &self->nodes[2 * node];
-    const struct sl_fit_node *right = &self->nodes[2 * node + 1];
-    self->nodes[node] = (struct sl_fit_node){
-        .room =
-            {
-                .cpu_nano = greater(left->room.cpu_nano, right->room.cpu_nano),
-                .ram_bytes = greater(left->room.ram_bytes, right->room.ram_bytes),
-                .disk_bytes = greater(left->room.disk_bytes, right->room.disk_bytes),
-            },
-        .instances = greater(left->instances, right->instances),
-    };
+    node->room.cpu_nano = greater(node->room.cpu_nano, other->room.cpu_nano);
+    node->room.ram_bytes = greater(node->room.ram_bytes, other->room.ram_bytes);
+    node->room.disk_bytes = greater(node->room.disk_bytes, other->room.disk_bytes);
+    node->instances = greater(node->instances, other->instances);
+}
+
+static void
+join_block(struct sl_fit_index *self, int32_t block)
+{
+    struct sl_fit_node most = CLOSED;
+    const struct sl_fit_node *leaves = &self->leaves[(int64_t)block * SL_FIT_BLOCK];
+    for (int32_t i = 0; i < SL_FIT_BLOCK; i++) {
+        raise_to(&most, &leaves[i]);
+    }
+    self->nodes[self->size + block] = most;
+}
+
+static void
+join_node(struct sl_fit_index *self, int32_t node)
+{
+    struct sl_fit_node most = self->nodes[2 * node];
+    raise_to(&most, &self->nodes[2 * node + 1]);
+    self->nodes[node] = most;
 }
 
 void
 sl_fit_index_load(struct sl_fit_index *self, int32_t position, struct sl_fit_node leaf)
 {
     sl_assert_lt(position, self->count);
-    self->nodes[self->size + position] = leaf;
+    self->leaves[position] = leaf;
 }
 
 void
 sl_fit_index_refresh(struct sl_fit_index *self)
 {
+    for (int32_t block = 0; (int64_t)block * SL_FIT_BLOCK < self->count; block++) {
+        join_block(self, block);
+    }
     for (int32_t node = self->size - 1; node >= 1; node--) {
-        node_join(self, node);
+        join_node(self, node);
     }
 }
 
@@ -74,8 +91,10 @@ void
 sl_fit_index_set(struct sl_fit_index *self, int32_t position, struct sl_fit_node leaf)
 {
     sl_fit_index_load(self, position, leaf);
-    for (int32_t node = (self->size + position) / 2; node >= 1; node /= 2) {
-        node_join(self, node);
+    int32_t block = position / SL_FIT_BLOCK;
+    join_block(self, block);
+    for (int32_t node = (self->size + block) / 2; node >= 1; node /= 2) {
+        join_node(self, node);
     }
 }
 
@@ -88,14 +107,12 @@ sl_fit_index_close(struct sl_fit_index *self, int32_t position)
 void
 sl_fit_index_append(struct sl_fit_index *self, struct sl_fit_node leaf)
 {
-    if (self->count == self->size) {
+    if (self->count == self->size * SL_FIT_BLOCK) {
         struct sl_fit_index grown;
-        sl_fit_index_create(&grown, self->size * 2);
-        for (int32_t i = 0; i < self->count; i++) {
-            sl_fit_index_load(&grown, i, self->nodes[self->size + i]);
-        }
-        sl_fit_index_refresh(&grown);
+        sl_fit_index_create(&grown, self->count * 2);
+        memcpy(grown.leaves, self->leaves, (size_t)self->count * sizeof(*self->leaves));
         grown.count = self->count;
+        sl_fit_index_refresh(&grown);
         sl_fit_index_destroy(self);
         *self = grown;
     }
@@ -103,16 +120,30 @@ sl_fit_index_append(struct sl_fit_index *self, struct sl_fit_node leaf)
     sl_fit_index_set(self, self->count - 1, leaf);
 }
 
-/* The first fit at or behind `from` among the `width` leaves from `low` on, which `node` covers. */
+static int32_t
+find_in_block(const struct sl_fit_index *self, int32_t block, int32_t from,
+              const struct sl_resource *need)
+{
+    int32_t low = block * SL_FIT_BLOCK;
+    for (int32_t i = low > from ? low : from; i < low + SL_FIT_BLOCK; i++) {
+        if (sl_fit_node_holds(&self->leaves[i], *need)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The first fit at or behind `from` among the `width` blocks from `low` on, which `node` covers. */
 static int32_t
 find_below(const struct sl_fit_index *self, int32_t node, int32_t low, int32_t width, int32_t from,
            const struct sl_resource *need)
 {
-    if (low + width <= from || !sl_fit_node_holds(&self->nodes[node], *need)) {
+    if ((int64_t)(low + width) * SL_FIT_BLOCK <= from ||
+        !sl_fit_node_holds(&self->nodes[node], *need)) {
         return -1;
     }
     if (width == 1) {
-        return low;
+        return find_in_block(self, low, from, need);
     }
     int32_t half = width / 2;
     int32_t found = find_below(self, 2 * node, low, half, from, need);

@@ -1,15 +1,16 @@
 #pragma once
 /*
- * Finds the first container, in the order of the containers, that an instance fits into, in about
- * log(containers) steps: a tree whose inner nodes hold the most room, per dimension, of the
- * containers below them.
+ * Finds the first container, in the order of the containers, that an instance fits into: a tree
+ * over blocks of containers, whose nodes hold the most room, per dimension, of what lies below
+ * them.
  *
- *              [max of all]
- *          [max 0-1]   [max 2-3]
- *         [0]  [1]     [2]  [-]      a leaf that is not used has no room at all
+ *                 [most of all]
+ *          [most of 0-63]   [most of 64-127]       nodes: 1 is the root, n has 2n and 2n + 1
+ *          0 .. 31 | 32 .. 63 | 64 .. 95 | 96 ..   blocks: scanned one container after the other
  *
- * A subtree whose maximum does not suffice holds no fit; where it does, the leaves decide. So the
- * answer is the one of a scan from the left, ties included.
+ * A node whose maximum does not suffice holds no fit; where it does, the containers decide. So the
+ * answer is that of a scan from the left, ties included. Blocks make the worst case, in which each
+ * dimension has room somewhere but never all in one container, about as fast as a plain scan.
  */
 
 #include <stdint.h>
@@ -22,9 +23,14 @@ struct sl_fit_node {
     int64_t instances;
 };
 
+enum { SL_FIT_BLOCK = 32 };
+
 struct sl_fit_index {
-    /* nodes[1] is the root, the children of n are 2n and 2n + 1, leaf i is size + i. */
+    /* One a container; those from count up to the end of the blocks are closed. */
+    struct sl_fit_node *leaves;
+    /* The tree: the node of block b is nodes[size + b]. */
     struct sl_fit_node *nodes;
+    /* Blocks there is place for, a power of two. */
     int32_t size;
     int32_t count;
 };
@@ -33,7 +39,7 @@ struct sl_fit_index {
 void sl_fit_index_create(struct sl_fit_index *self, int32_t count);
 void sl_fit_index_destroy(struct sl_fit_index *self);
 
-/* Sets the room of a leaf and leaves the inner nodes alone, until sl_fit_index_refresh. */
+/* Sets the room of a container and leaves the tree alone, until sl_fit_index_refresh. */
 void sl_fit_index_load(struct sl_fit_index *self, int32_t position, struct sl_fit_node leaf);
 void sl_fit_index_refresh(struct sl_fit_index *self);
 

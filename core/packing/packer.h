@@ -14,6 +14,8 @@ struct sl_packing_job {
     const struct sl_packing_request *request;
     int packer;
     struct sl_packing_limits limits;
+    /* What one instance of each component needs. */
+    struct sl_resource *needs;
     /* Positions of the components in the order in which this packer treats them. */
     int32_t *order;
     /* Instances to add and to remove, by component. For a first plan: all and none. */

@@ -194,7 +194,7 @@ order_components(struct sl_packing_job *job, enum order order)
     struct ranked *ranked = sl_calloc((size_t)components, sizeof(*ranked));
     for (int32_t c = 0; c < components; c++) {
         const struct sl_packing_component *component = &job->request->components[c];
-        struct sl_resource need = sl_packing_need(component);
+        struct sl_resource need = job->needs[c];
         ranked[c].component = c;
         ranked[c].is_no_spout = component->kind != SL_PACKING_SPOUT;
         if (order == BY_NEED) {
@@ -251,8 +251,7 @@ check_additions(const struct sl_packing_job *job)
             continue;
         }
         const struct sl_packing_component *component = &job->request->components[c];
-        int rc = sl_packing_limits_check_empty(&job->limits, component->name,
-                                               sl_packing_need(component));
+        int rc = sl_packing_limits_check_empty(&job->limits, component->name, job->needs[c]);
         if (rc != 0) {
             return rc;
         }
@@ -263,17 +262,17 @@ check_additions(const struct sl_packing_job *job)
 static int
 run_removals(const struct sl_packing_job *job, struct sl_packing_builder *builder)
 {
-    for (int32_t i = 0; i < job->request->component_count; i++) {
+    int rc = 0;
+    struct sl_packing_removal removal;
+    sl_packing_removal_create(&removal, builder);
+    for (int32_t i = 0; i < job->request->component_count && rc == 0; i++) {
         int32_t c = job->order[i];
-        if (job->down[c] == 0) {
-            continue;
-        }
-        int rc = sl_packing_removal_run(builder, c, job->down[c]);
-        if (rc != 0) {
-            return rc;
+        if (job->down[c] > 0) {
+            rc = sl_packing_removal_run(&removal, c, job->down[c]);
         }
     }
-    return 0;
+    sl_packing_removal_destroy(&removal);
+    return rc;
 }
 
 static int
@@ -344,16 +343,21 @@ sl_packing_pack(int packer, const struct sl_packing_request *request, struct sl_
         .request = request,
         .packer = packer,
         .limits = sl_packing_limits_of(&request->config, packer),
+        .needs = sl_calloc(components, sizeof(struct sl_resource)),
         .order = sl_calloc(components, sizeof(int32_t)),
         .up = sl_calloc(components, sizeof(int32_t)),
         .down = sl_calloc(components, sizeof(int32_t)),
         .wanted = sl_calloc(components, sizeof(int32_t)),
     };
+    for (int32_t c = 0; c < request->component_count; c++) {
+        job.needs[c] = sl_packing_need(&request->components[c]);
+    }
     rc = job_count(&job);
     if (rc == 0) {
         rc =
             packer == SL_PACKING_ROUND_ROBIN ? run_round_robin(&job, plan) : run_sticky(&job, plan);
     }
+    sl_free(job.needs);
     sl_free(job.order);
     sl_free(job.up);
     sl_free(job.down);

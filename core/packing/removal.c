@@ -5,6 +5,7 @@
 #include "packing/removal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/err.h"
@@ -18,16 +19,15 @@ struct holder {
     int32_t count;
 };
 
-struct removal {
-    struct sl_packing_builder *builder;
-    int32_t *items;
+struct ranks {
+    const struct sl_packing_builder *builder;
     struct holder *heap;
     int32_t heap_count;
 };
 
 /* True when a stands before b in the order of removal. */
 static bool
-is_before(const struct removal *self, const struct holder *a, const struct holder *b)
+is_before(const struct ranks *self, const struct holder *a, const struct holder *b)
 {
     const struct sl_packing_slot *slot_a = &self->builder->slots.items[a->position];
     const struct sl_packing_slot *slot_b = &self->builder->slots.items[b->position];
@@ -48,7 +48,7 @@ is_before(const struct removal *self, const struct holder *a, const struct holde
 }
 
 static void
-sift_down(struct removal *self, int32_t at)
+sift_down(struct ranks *self, int32_t at)
 {
     for (;;) {
         int32_t best = at;
@@ -86,61 +86,93 @@ compare_members(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Lists the items of the component by container and index, and makes a heap of the containers. */
-static void
-collect(struct removal *self, int32_t component, int32_t total)
+void
+sl_packing_removal_create(struct sl_packing_removal *self, struct sl_packing_builder *builder)
 {
-    struct sl_packing_builder *builder = self->builder;
-    struct member *members = sl_alloc((size_t)total * sizeof(*members));
-    int32_t at = 0;
+    size_t components = (size_t)builder->component_count;
+    self->builder = builder;
+    self->starts = sl_calloc(components + 1, sizeof(*self->starts));
+    self->items = sl_alloc(builder->items.count * sizeof(*self->items));
+    for (size_t i = 0; i < builder->items.count; i++) {
+        self->starts[builder->items.items[i].instance.component + 1]++;
+    }
+    for (size_t c = 0; c < components; c++) {
+        self->starts[c + 1] += self->starts[c];
+    }
+    int32_t *next = sl_alloc(components * sizeof(*next));
+    memcpy(next, self->starts, components * sizeof(*next));
     for (int32_t i = 0; i < (int32_t)builder->items.count; i++) {
-        const struct sl_packing_item *item = &builder->items.items[i];
-        if (item->slot >= 0 && item->instance.component == component) {
-            members[at++] = (struct member){item->slot, item->instance.index, i};
+        self->items[next[builder->items.items[i].instance.component]++] = i;
+    }
+    sl_free(next);
+}
+
+void
+sl_packing_removal_destroy(struct sl_packing_removal *self)
+{
+    sl_free(self->items);
+    sl_free(self->starts);
+}
+
+/* Lists the items of the component by container and index; returns how many there are. */
+static int32_t
+collect_members(const struct sl_packing_removal *self, int32_t component, struct member *members)
+{
+    int32_t count = 0;
+    for (int32_t i = self->starts[component]; i < self->starts[component + 1]; i++) {
+        const struct sl_packing_item *item = &self->builder->items.items[self->items[i]];
+        if (item->slot >= 0) {
+            members[count++] = (struct member){item->slot, item->instance.index, self->items[i]};
         }
     }
-    qsort(members, (size_t)total, sizeof(*members), compare_members);
-    self->items = sl_alloc((size_t)total * sizeof(*self->items));
-    self->heap = sl_alloc((size_t)total * sizeof(*self->heap));
+    qsort(members, (size_t)count, sizeof(*members), compare_members);
+    return count;
+}
+
+/* Makes a heap of the containers that hold the members. */
+static void
+rank_holders(struct ranks *self, const struct member *members, int32_t count)
+{
     self->heap_count = 0;
-    for (int32_t i = 0; i < total; i++) {
-        self->items[i] = members[i].item;
+    for (int32_t i = 0; i < count; i++) {
         if (i == 0 || members[i].position != members[i - 1].position) {
             self->heap[self->heap_count++] = (struct holder){members[i].position, i, 0};
         }
         self->heap[self->heap_count - 1].count++;
     }
-    sl_free(members);
-    for (int32_t at_node = self->heap_count / 2; at_node >= 0; at_node--) {
-        sift_down(self, at_node);
+    for (int32_t at = self->heap_count / 2; at >= 0; at--) {
+        sift_down(self, at);
     }
 }
 
 int
-sl_packing_removal_run(struct sl_packing_builder *builder, int32_t component, int32_t count)
+sl_packing_removal_run(struct sl_packing_removal *self, int32_t component, int32_t count)
 {
-    int32_t total = sl_packing_builder_count(builder, component);
+    struct sl_packing_builder *builder = self->builder;
+    size_t most = (size_t)(self->starts[component + 1] - self->starts[component]);
+    struct member *members = sl_alloc(most * sizeof(*members));
+    struct ranks ranks = {.builder = builder, .heap = sl_alloc(most * sizeof(*ranks.heap))};
+    int rc = 0;
+    int32_t total = collect_members(self, component, members);
     if (count > total) {
-        return sl_err_set(SL_EUNSATISFIABLE,
-                          "component '%.64s' can not shrink: instances: need %d to remove, there "
-                          "are %d",
-                          builder->components[component].name, count, total);
+        rc = sl_err_set(SL_EUNSATISFIABLE,
+                        "component '%.64s' can not shrink: instances: need %d to remove, there "
+                        "are %d",
+                        builder->components[component].name, count, total);
+        goto out;
     }
-    if (count <= 0) {
-        return 0;
-    }
-    struct removal self = {.builder = builder};
-    collect(&self, component, total);
+    rank_holders(&ranks, members, total);
     for (int32_t i = 0; i < count; i++) {
-        struct holder *top = &self.heap[0];
-        sl_packing_builder_drop(builder, self.items[top->first + top->count - 1]);
+        struct holder *top = &ranks.heap[0];
+        sl_packing_builder_drop(builder, members[top->first + top->count - 1].item);
         top->count--;
         if (top->count == 0) {
-            self.heap[0] = self.heap[--self.heap_count];
+            ranks.heap[0] = ranks.heap[--ranks.heap_count];
         }
-        sift_down(&self, 0);
+        sift_down(&ranks, 0);
     }
-    sl_free(self.items);
-    sl_free(self.heap);
-    return 0;
+out:
+    sl_free(members);
+    sl_free(ranks.heap);
+    return rc;
 }

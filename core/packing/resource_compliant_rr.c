@@ -48,17 +48,57 @@ added_need(const struct sl_packing_job *job)
 {
     struct sl_resource sum = {0, 0, 0};
     for (int32_t c = 0; c < job->request->component_count; c++) {
-        struct sl_resource need = sl_packing_need(&job->request->components[c]);
+        struct sl_resource need = job->needs[c];
         sum = sl_resource_sum(sum, sl_resource_product(need, job->up[c]));
     }
     return sum;
 }
 
-/* A component starts or stops to add one more instance at this container. */
+/*
+ * What container k of n holds when everything is dealt out in turn. Of p instances that begin at
+ * container b each container gets p div n, and the p mod n containers from b on get one more.
+ */
+static struct sl_resource
+strict_load(const struct sl_packing_job *job, int64_t n, int64_t k)
+{
+    struct sl_resource load = {0, 0, 0};
+    int64_t begin = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        int64_t more = job->up[component];
+        if (more >= n) {
+            load = sl_resource_sum(load, sl_resource_product(job->needs[component], more / n));
+            more %= n;
+        }
+        if ((k >= begin ? k - begin : k - begin + n) < more) {
+            load = sl_resource_sum(load, job->needs[component]);
+        }
+        begin += more;
+        begin -= begin >= n ? n : 0;
+    }
+    return load;
+}
+
+/*
+ * A component starts (sign 1) or stops (sign -1) to add one more instance at this container.
+ * Between two edges the load of the containers is the same.
+ */
 struct edge {
     int32_t position;
     int32_t component;
-    bool is_start;
+    int32_t sign;
+};
+
+/* Room for the search of a strict container count. */
+struct strict_search {
+    const struct sl_packing_job *job;
+    struct sl_resource room;
+    struct edge *edges;
+    int32_t edge_count;
+    /* Positions of the edges in order, where they are sorted by counting. */
+    struct edge *sorted;
+    /* The container that was too full the last time. */
+    int64_t suspect;
 };
 
 static int
@@ -69,53 +109,96 @@ compare_edges(const void *left, const void *right)
     return (a->position > b->position) - (a->position < b->position);
 }
 
-/* One more load at [from, from + length) of the cycle of n containers. */
-static int32_t
-push_range(struct edge *edges, int32_t component, int64_t from, int64_t length, int64_t n)
+/* Adds the edges of one more load at [from, from + length) of the cycle of n containers. */
+static void
+push_range(struct strict_search *self, int32_t component, int64_t from, int64_t length, int64_t n)
 {
-    int32_t count = 0;
     if (length == 0) {
-        return 0;
+        return;
     }
-    edges[count++] = (struct edge){(int32_t)from, component, true};
-    if (from + length > n) {
-        edges[count++] = (struct edge){(int32_t)0, component, true};
-        edges[count++] = (struct edge){(int32_t)(from + length - n), component, false};
-    } else if (from + length < n) {
-        edges[count++] = (struct edge){(int32_t)(from + length), component, false};
+    int64_t stop = from + length;
+    self->edges[self->edge_count++] = (struct edge){(int32_t)from, component, 1};
+    if (stop > n) {
+        self->edges[self->edge_count++] = (struct edge){0, component, 1};
+        stop -= n;
     }
-    return count;
+    if (stop < n) {
+        self->edges[self->edge_count++] = (struct edge){(int32_t)stop, component, -1};
+    }
+}
+
+/* Puts the edges into order: by counting where there are many for n containers, else by sorting. */
+static const struct edge *
+sort_edges(struct strict_search *self, int64_t n)
+{
+    enum { EDGES_WORTH_COUNTING = 8 };
+    if ((int64_t)self->edge_count * EDGES_WORTH_COUNTING < n) {
+        qsort(self->edges, (size_t)self->edge_count, sizeof(*self->edges), compare_edges);
+        return self->edges;
+    }
+    int32_t *next = sl_calloc((size_t)n + 1, sizeof(*next));
+    for (int32_t e = 0; e < self->edge_count; e++) {
+        next[self->edges[e].position + 1]++;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        next[k + 1] += next[k];
+    }
+    for (int32_t e = 0; e < self->edge_count; e++) {
+        self->sorted[next[self->edges[e].position]++] = self->edges[e];
+    }
+    sl_free(next);
+    return self->sorted;
+}
+
+/* Containers that are looked at before the loads of all of them are. */
+enum { PROBES = 6 };
+
+/* Looks for a container that is too full, first at the one that was so the last time. */
+static bool
+probe_finds_excess(struct strict_search *self, int64_t n)
+{
+    for (int64_t probe = 0; probe < PROBES; probe++) {
+        int64_t k = probe == 0 ? self->suspect % n : n * probe / PROBES;
+        if (!sl_resource_fits(strict_load(self->job, n, k), self->room)) {
+            self->suspect = k;
+            return true;
+        }
+    }
+    return false;
 }
 
 /*
- * True when n containers filled in turn hold everything. Of p instances that begin at container k
- * each container gets p div n, and the p mod n containers from k on get one more; so the load
- * changes at a few containers only, and only those are looked at.
+ * True when n containers filled in turn hold everything. Most counts that can not do are found out
+ * by a few containers; where those are not too full, the load is followed from edge to edge.
  */
 static bool
-strict_is_feasible(const struct sl_packing_job *job, int64_t n, struct edge *edges)
+strict_is_feasible(struct strict_search *self, int64_t n)
 {
-    struct sl_resource load = {0, 0, 0};
-    int32_t edge_count = 0;
-    int64_t turn = 0;
-    for (int32_t i = 0; i < job->request->component_count; i++) {
-        int32_t component = job->order[i];
-        struct sl_resource need = sl_packing_need(&job->request->components[component]);
-        load = sl_resource_sum(load, sl_resource_product(need, job->up[component] / n));
-        edge_count +=
-            push_range(&edges[edge_count], component, turn % n, job->up[component] % n, n);
-        turn += job->up[component];
-    }
-    struct sl_resource room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0});
-    if (!sl_resource_fits(load, room)) {
+    const struct sl_packing_job *job = self->job;
+    if (probe_finds_excess(self, n)) {
         return false;
     }
-    qsort(edges, (size_t)edge_count, sizeof(*edges), compare_edges);
-    for (int32_t e = 0; e < edge_count; e++) {
-        struct sl_resource need = sl_packing_need(&job->request->components[edges[e].component]);
-        load = edges[e].is_start ? sl_resource_sum(load, need) : sl_resource_difference(load, need);
-        bool is_last_here = e + 1 == edge_count || edges[e + 1].position > edges[e].position;
-        if (is_last_here && !sl_resource_fits(load, room)) {
+    struct sl_resource load = {0, 0, 0};
+    int64_t begin = 0;
+    self->edge_count = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        int64_t more = job->up[component] % n;
+        load = sl_resource_sum(load,
+                               sl_resource_product(job->needs[component], job->up[component] / n));
+        push_range(self, component, begin, more, n);
+        begin = (begin + more) % n;
+    }
+    if (!sl_resource_fits(load, self->room)) {
+        return false;
+    }
+    const struct edge *edges = sort_edges(self, n);
+    for (int32_t e = 0; e < self->edge_count; e++) {
+        struct sl_resource need = job->needs[edges[e].component];
+        load = edges[e].sign > 0 ? sl_resource_sum(load, need) : sl_resource_difference(load, need);
+        bool is_last_here = e + 1 == self->edge_count || edges[e + 1].position > edges[e].position;
+        if (is_last_here && !sl_resource_fits(load, self->room)) {
+            self->suspect = edges[e].position;
             return false;
         }
     }
@@ -131,15 +214,20 @@ sl_packing_compliant_pack(const struct sl_packing_job *job, struct sl_packing_bu
         return sl_packing_container_count_refuse(job, n);
     }
     n = n > job->total ? job->total : n;
-    struct sl_resource room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0});
-    n = greater(n, least_containers(added_need(job), room));
-
-    struct edge *edges = sl_alloc(3 * (size_t)job->request->component_count * sizeof(*edges));
+    size_t edges = 3 * (size_t)job->request->component_count;
+    struct strict_search search = {
+        .job = job,
+        .room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0}),
+        .edges = sl_alloc(edges * sizeof(struct edge)),
+        .sorted = sl_alloc(edges * sizeof(struct edge)),
+    };
+    n = greater(n, least_containers(added_need(job), search.room));
     /* One instance fits into an empty container, so one container for each ends the search. */
-    while (n < job->total && !strict_is_feasible(job, n, edges)) {
+    while (n < job->total && !strict_is_feasible(&search, n)) {
         n++;
     }
-    sl_free(edges);
+    sl_free(search.edges);
+    sl_free(search.sorted);
     n = n > job->total ? job->total : n;
 
     for (int32_t k = 1; k <= (int32_t)n; k++) {
@@ -162,7 +250,7 @@ estimate(const struct sl_packing_job *job)
 {
     struct sl_resource down = {0, 0, 0};
     for (int32_t c = 0; c < job->request->component_count; c++) {
-        struct sl_resource need = sl_packing_need(&job->request->components[c]);
+        struct sl_resource need = job->needs[c];
         down = sl_resource_sum(down, sl_resource_product(need, job->down[c]));
     }
     struct sl_resource largest = {0, 0, 0};
@@ -222,7 +310,7 @@ least_by_pieces(const struct sl_packing_job *job, const struct sl_packing_builde
 {
     int64_t pieces = 0;
     for (int32_t c = 0; c < job->request->component_count; c++) {
-        struct sl_resource other = sl_packing_need(&job->request->components[c]);
+        struct sl_resource other = job->needs[c];
         pieces += needs_are_equal(need, other) ? job->up[c] : 0;
     }
     struct sl_resource empty = sl_packing_room(&builder->limits, (struct sl_resource){0, 0, 0});
@@ -245,7 +333,7 @@ least_new(const struct sl_packing_job *job, const struct sl_packing_builder *bui
     int32_t looked_at = 0;
     for (int32_t c = 0; c < job->request->component_count && looked_at < PIECES_MAX; c++) {
         if (job->up[c] > 0) {
-            struct sl_resource need = sl_packing_need(&job->request->components[c]);
+            struct sl_resource need = job->needs[c];
             least = greater(least, least_by_pieces(job, builder, need));
             looked_at++;
         }
@@ -264,14 +352,14 @@ attempt(const struct sl_packing_job *job, struct sl_fit_index *index, int32_t *p
     int32_t at = 0;
     for (int32_t i = 0; i < job->request->component_count; i++) {
         int32_t component = job->order[i];
-        struct sl_resource need = sl_packing_need(&job->request->components[component]);
+        struct sl_resource need = job->needs[component];
         for (int32_t j = 0; j < job->up[component]; j++) {
             int32_t position = sl_fit_index_find_cyclic(index, turn, need);
             if (position < 0) {
                 return false;
             }
             places[at++] = position;
-            struct sl_fit_node leaf = index->nodes[index->size + position];
+            struct sl_fit_node leaf = index->leaves[position];
             sl_fit_index_set(index, position, sl_fit_node_less(leaf, need));
             turn = position + 1 == index->count ? 0 : position + 1;
         }

@@ -141,18 +141,21 @@ test_removal_equals_the_scorers_on_random_plans(void **state)
         sl_packing_builder_create(&naive, components, 3, &limits);
         sl_packing_builder_load(&fast, plan);
         sl_packing_builder_load(&naive, plan);
+        struct sl_packing_removal removal;
+        sl_packing_removal_create(&removal, &fast);
         for (int32_t c = 0; c < 3; c++) {
             int32_t there = sl_packing_builder_count(&fast, c);
             int32_t count = (int32_t)sl_random_below(&random, (uint64_t)there + 1);
             struct sl_packing_scorer scorers[SL_PACKING_REMOVAL_SCORERS];
             sl_packing_removal_scorers(c, scorers);
-            assert_int_equal(sl_packing_removal_run(&fast, c, count), 0);
+            assert_int_equal(sl_packing_removal_run(&removal, c, count), 0);
             for (int32_t i = 0; i < count; i++) {
                 assert_int_equal(sl_packing_builder_remove_scored(&naive, scorers,
                                                                   SL_PACKING_REMOVAL_SCORERS, c),
                                  0);
             }
         }
+        sl_packing_removal_destroy(&removal);
         for (size_t i = 0; i < fast.items.count; i++) {
             assert_int_equal(fast.items.items[i].slot < 0, naive.items.items[i].slot < 0);
         }
