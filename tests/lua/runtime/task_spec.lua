@@ -185,7 +185,11 @@ ways.describe('finish', function(way)
     local cluster = way.run(t, { mock = { source = values(10, 7) } }):wait()
     assert.same({ 1, 2 }, ways.sorted(cluster:acked('source')))
     assert.same({ 'after', 'ping', 'ping', 'pong', 'pong' }, ways.sorted(finished))
-    assert.equal('after', finished[5])
+    local pongs = 0
+    for _, name in ipairs(finished) do
+      if name == 'pong' then pongs = pongs + 1 end
+      if name == 'after' then assert.equal(2, pongs) end
+    end
   end)
 
   it('reports an error and ends all the same', function()
