@@ -28,6 +28,8 @@ return function(worker, pointer)
   worker = ffi.cast('struct sl_worker *', worker)
   pointer = ffi.cast('struct sl_executor *', pointer)
   local boot = boot_of(worker)
+  -- luacheck: globals print
+  print = require 'streamlua.runtime.print'
   local topology, err = load.script(boot.script, { set = boot.set, defaults = boot.defaults })
   if not topology then error(tostring(err), 0) end
   local plan = plans.new(topology, { executors = boot.executors })
