@@ -113,7 +113,10 @@ int32_t sl_abi_core_count(void);
 /* Returns milliseconds that never go back, with fractions. */
 double sl_abi_monotonic_ms(void);
 
-/* Writes out what stdio holds and ends the process at once, whatever its threads are doing. */
+/*
+ * Writes out what stdio holds, as far as that needs no waiting, and ends the process at once, whatever
+ * its threads are doing.
+ */
 void sl_abi_process_exit(int32_t code);
 
 /* ---- An executor; only its own thread calls these ----------------------------------------- */
@@ -150,6 +153,12 @@ int sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn,
 /* The same for a free root of a spout task or completed roots to take. */
 int sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn,
                                struct sl_task *task, int32_t may_block);
+
+/*
+ * Says that user code of a task is called outside of a turn (open, close and their kind), so that
+ * sl_abi_worker_busy names it; task -1: the call has returned.
+ */
+void sl_abi_executor_calls(struct sl_executor *executor, int32_t task);
 
 /* Returns the time in milliseconds since the epoch. */
 double sl_abi_executor_now_ms(struct sl_executor *executor);

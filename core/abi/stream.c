@@ -1,5 +1,6 @@
 /* The engine for Lua: each function checks what a script could get wrong and calls room stream. */
 
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -273,6 +274,12 @@ sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, s
                            int32_t may_block)
 {
     return sl_executor_await_root(executor, turn, task, may_block);
+}
+
+void
+sl_abi_executor_calls(struct sl_executor *executor, int32_t task)
+{
+    sl_executor_calls(executor, task);
 }
 
 double
@@ -559,10 +566,24 @@ sl_abi_monotonic_ms(void)
     return (double)sl_clock_mono_ns(sl_clock_system()) / 1e6;
 }
 
+/* Flushes unless a thread that does not come back holds the file, or its reader takes nothing. */
+static void
+flush_if_possible(FILE *file)
+{
+    struct pollfd writable = {.fd = fileno(file), .events = POLLOUT};
+    if (ftrylockfile(file) != 0) {
+        return;
+    }
+    if (poll(&writable, 1, 0) == 1 && (writable.revents & POLLOUT) != 0) {
+        fflush(file);
+    }
+    funlockfile(file);
+}
+
 void
 sl_abi_process_exit(int32_t code)
 {
-    fflush(stdout);
-    fflush(stderr);
+    flush_if_possible(stdout);
+    flush_if_possible(stderr);
     _exit(code);
 }

@@ -29,6 +29,13 @@ sl_executor_index(const struct sl_executor *self)
     return self->index;
 }
 
+void
+sl_executor_calls(struct sl_executor *self, int32_t task)
+{
+    __atomic_store_n(&self->current_since_ns, refresh(self), __ATOMIC_RELAXED);
+    __atomic_store_n(&self->current_task, task, __ATOMIC_RELAXED);
+}
+
 double
 sl_executor_now_ms(struct sl_executor *self)
 {

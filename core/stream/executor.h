@@ -23,6 +23,8 @@ int sl_executor_await(struct sl_executor *executor, struct sl_turn *turn, struct
                       int32_t need, int32_t may_block);
 int sl_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, struct sl_task *task,
                            int32_t may_block);
+/* User code of a task is called outside of a turn; -1: it has returned. */
+void sl_executor_calls(struct sl_executor *executor, int32_t task);
 double sl_executor_now_ms(struct sl_executor *executor);
 double sl_executor_due_ms(struct sl_executor *executor);
 

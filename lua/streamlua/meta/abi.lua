@@ -1297,7 +1297,8 @@ function C.sl_abi_core_count() end
 ---@return number
 function C.sl_abi_monotonic_ms() end
 
---- Writes out what stdio holds and ends the process at once, whatever its threads are doing.
+--- Writes out what stdio holds, as far as that needs no waiting, and ends the process at once, whatever
+--- its threads are doing.
 ---@param code integer
 function C.sl_abi_process_exit(code) end
 
@@ -1357,6 +1358,12 @@ function C.sl_abi_executor_await(executor, turn, outbox, need, may_block) end
 ---@param may_block integer
 ---@return integer
 function C.sl_abi_executor_await_root(executor, turn, task, may_block) end
+
+--- Says that user code of a task is called outside of a turn (open, close and their kind), so that
+--- sl_abi_worker_busy names it; task -1: the call has returned.
+---@param executor sl_executor|ffi.cdata*
+---@param task integer
+function C.sl_abi_executor_calls(executor, task) end
 
 --- Returns the time in milliseconds since the epoch.
 ---@param executor sl_executor|ffi.cdata*

@@ -45,6 +45,7 @@ local function drain(self, reason)
     if reason == 'ttl' then limit = math.min(limit, M.TTL_DRAIN_MS) end
     self.drain_until = now_ms() + limit
     self.worker:command(C.SL_COMMAND_DRAIN)
+    if self.on_drain then self.on_drain(reason) end
   elseif self.phase == 'loading' then
     self.phase, self.reason = 'stopped', reason
   end
@@ -215,6 +216,7 @@ end
 ---@field verbose? boolean
 ---@field catch_signals? boolean
 ---@field on_error fun(task: string, text: string)
+---@field on_drain? fun(reason: 'ttl'|'signal')
 ---@field on_progress? fun(stats: table, seconds: number)
 ---@field progress_ms? number
 
@@ -241,6 +243,7 @@ function M.run(topology, options)
     ttl_until = options.ttl_ms and started + options.ttl_ms,
     drain_ms = options.drain_ms or plan.settings.message_timeout * 1000,
     on_error = options.on_error,
+    on_drain = options.on_drain,
     on_progress = options.on_progress,
     progress_ms = options.progress_ms or 1000,
     progress_at = started + (options.progress_ms or 1000),

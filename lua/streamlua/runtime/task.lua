@@ -35,6 +35,14 @@ local function call(rt, name, ...)
   return ok
 end
 
+-- Calls it outside of a turn, where C does not know which task is in user code.
+local function call_alone(rt, name, ...)
+  C.sl_abi_executor_calls(rt.executor.pointer, rt.planned.id)
+  local ok = call(rt, name, ...)
+  C.sl_abi_executor_calls(rt.executor.pointer, -1)
+  return ok
+end
+
 ---------------------------------------------------------------------------------------------------
 -- bolts
 
@@ -245,7 +253,7 @@ function Task:route() collectors.route(self, self.executor) end
 --- Calls open or prepare; false when it raised.
 function Task:open()
   local name = self.component.kind == 'spout' and 'open' or 'prepare'
-  if not call(self, name, self.context) then return false end
+  if not call_alone(self, name, self.context) then return false end
   self.is_open = true
   local options = self.component.options
   if options.tick_every and self.definition.tick then
@@ -255,13 +263,13 @@ function Task:open()
   return true
 end
 
-function Task:activate() call(self, 'activate') end
+function Task:activate() call_alone(self, 'activate') end
 
-function Task:deactivate() call(self, 'deactivate') end
+function Task:deactivate() call_alone(self, 'deactivate') end
 
 function Task:close()
   if self.is_open then
-    call(self, self.component.kind == 'spout' and 'close' or 'cleanup')
+    call_alone(self, self.component.kind == 'spout' and 'close' or 'cleanup')
     self.is_open = false
   end
 end

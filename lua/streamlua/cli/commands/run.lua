@@ -194,6 +194,11 @@ return {
       verbose = context.verbose > 0,
       catch_signals = true,
       on_error = on_error,
+      on_drain = function(reason)
+        if is_shown and reason == 'signal' then
+          display:phase('draining; interrupt again to end at once')
+        end
+      end,
       on_progress = is_shown and progress_printer(display, topology) or nil,
       progress_ms = display.interval_s * 1000,
     })
