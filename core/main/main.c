@@ -6,6 +6,7 @@
 #include <lua.h>
 
 #include "main/executor_main.h"
+#include "main/interrupt.h"
 #include "main/lua_state.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -76,6 +77,7 @@ main(int argc, char **argv)
         return 1;
     }
     sl_executor_main_install(home);
+    sl_interrupt_install(L);
     int code = run_cli(L, argc, argv);
     lua_close(L);
     return code;
