@@ -345,7 +345,7 @@ deal_task(struct sl_sched_deal *deal, uint32_t task)
         if (member == SL_SCHED_NONE) {
             return sl_err_set(SL_EUNSATISFIABLE,
                               "not enough supervisors: the %u tasks of %s must run on different "
-                              "nodes; %u supervisors have workers to give",
+                              "nodes; supervisors with workers: %u",
                               m->comp_first[component + 1] - m->comp_first[component],
                               sl_sched_model_name(m, component), pool->group_count);
         }

@@ -72,6 +72,8 @@ function M.input(context, handle, name)
     end
     local state = session:feed(line, chunk_name)
     if state == 'error' then raise(session) end
+    -- Who feeds lines may wait for the answer to each.
+    if state == 'ok' then context.stdout:flush() end
     if session.is_over then return end
   end
   if session:finish() == 'error' then raise(session) end
