@@ -37,10 +37,7 @@ function M.folders(folder)
   local list = { '.' }
   if folder and folder ~= '.' then table.insert(list, 1, folder) end
   local lua = home.lua_directory()
-  if lua then
-    list[#list + 1] = lua .. '/../scripts/packers'
-    list[#list + 1] = lua .. '/../packers'
-  end
+  if lua then list[#list + 1] = lua .. '/../scripts/packers' end
   return list
 end
 

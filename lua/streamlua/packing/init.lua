@@ -89,7 +89,9 @@ local function run(request, packer, options)
     if not packer then return nil, fault end
   end
   if packer.builtin then return native.pack(request, packer.name) end
-  if options.limits then return custom.run(packer.path, request, options.limits) end
+  if options.limits and packer.path then
+    return custom.run(packer.path, request, options.limits)
+  end
   return custom.call(packer, request)
 end
 

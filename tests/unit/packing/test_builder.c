@@ -127,41 +127,12 @@ test_constraints_bind_additions(void **state)
     scene_destroy(&scene);
 }
 
-static void
-test_utilities(void **state)
-{
-    (void)state;
-    assert_int_equal(sl_increase_bytes(1024, 1), 1034);
-    assert_true(sl_increase_cores(10.0, 1) > 10.0999 && sl_increase_cores(10.0, 1) < 10.1001);
-    int32_t changes[] = {-2, 2, -1, 0};
-    int32_t up[4];
-    int32_t down[4];
-    sl_packing_changes_split(changes, 4, up, down);
-    int32_t expected_up[] = {0, 2, 0, 0};
-    int32_t expected_down[] = {2, 0, 1, 0};
-    assert_memory_equal(up, expected_up, sizeof(up));
-    assert_memory_equal(down, expected_down, sizeof(down));
-}
-
-static void
-test_sums_saturate(void **state)
-{
-    (void)state;
-    assert_int_equal(sl_sum(INT64_MAX, 1), INT64_MAX);
-    assert_int_equal(sl_sum(INT64_MIN, -1), INT64_MIN);
-    assert_int_equal(sl_product(INT64_MAX / 2, 3), INT64_MAX);
-    assert_int_equal(sl_percentage_of_bytes(INT64_C(1) << 53, 10), 900719925474099);
-    assert_int_equal(sl_percentage_of_bytes(INT64_MAX, 200), INT64_MAX);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_p1_adds_to_old_and_new_containers),
     cmocka_unit_test(test_p3_removes_and_leaves_out_empty_containers),
     cmocka_unit_test(test_p4_refuses_what_is_not_there),
     cmocka_unit_test(test_ids_freed_at_the_top_are_used_again),
     cmocka_unit_test(test_constraints_bind_additions),
-    cmocka_unit_test(test_utilities),
-    cmocka_unit_test(test_sums_saturate),
 };
 
 UNIT_MAIN(tests)

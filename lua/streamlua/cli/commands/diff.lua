@@ -68,7 +68,7 @@ local function diff_plans(context, a, b, paths)
   new, failure = packing.validate_plan(b, { what = ("plan '%s'"):format(paths[2]) })
   context:check(new, failure)
   local delta
-  delta, failure = packing.delta(old, new)
+  delta, failure = require('streamlua.packing.native').delta(old, new)
   context:check(delta, failure)
   local same = plans_are_same(old, new, delta)
   local document = plan_document(old, new, delta)
