@@ -6,7 +6,6 @@
 
 #include "stream/root_priv.h"
 
-
 /* Spouts may be added while acks travel; their own acks come after that. */
 static uint32_t
 spout_count(const struct sl_worker *worker)

@@ -355,9 +355,11 @@ cost_update(struct sl__task *task, uint64_t taken_ns, int32_t count)
         return;
     }
     double cost = (double)taken_ns / count;
-    /* Rises at once, falls slowly: a turn that is too long costs more than one too short. */
-    task->cost_ns = cost > task->cost_ns ? (task->cost_ns > 0 ? (task->cost_ns + cost) / 2 : cost)
-                                         : task->cost_ns * 0.75 + cost * 0.25;
+    /* At most doubled at once: one turn in which the thread did not have the core says little. */
+    if (task->cost_ns > 0 && cost > task->cost_ns * 2) {
+        cost = task->cost_ns * 2;
+    }
+    task->cost_ns = task->cost_ns > 0 ? (task->cost_ns + cost) / 2 : cost;
 }
 
 static struct sl__queue *
@@ -483,18 +485,6 @@ ready_again(struct sl_executor *self, struct sl__task *task)
     }
 }
 
-/* Hands over what the task has for receivers on this executor: they run next, cache-hot. */
-static void
-flush_local(struct sl_executor *self, struct sl__task *task)
-{
-    for (size_t i = 0; i < task->outboxes.count; i++) {
-        struct sl__outbox *outbox = task->outboxes.items[i];
-        if (outbox->dest_executor == self->index && outbox->io.count > 0) {
-            sl__outbox_hand_over(outbox);
-        }
-    }
-}
-
 int32_t
 sl_batch_position(struct sl_executor *self, struct sl_turn *turn)
 {
@@ -524,7 +514,6 @@ sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint
         sl_assert(queue->first == batch);
         queue_pop(self, task, queue);
     }
-    flush_local(self, task);
     ready_again(self, task);
     self->idle_since_ns = self->now_ns;
 }
@@ -573,7 +562,6 @@ sl_spout_end(struct sl_executor *self, struct sl_turn *turn, int32_t calls, int3
         task->backoff_ns = 0;
         task->poll_at_ns = 0;
     }
-    flush_local(self, task);
     if (has_emitted) {
         self->idle_since_ns = self->now_ns;
     }
@@ -590,7 +578,6 @@ sl_turn_end(struct sl_executor *self, struct sl_turn *turn)
     if (turn->kind == SL_TURN_FINISH) {
         sl__task_finished(task);
     }
-    flush_local(self, task);
     self->idle_since_ns = self->now_ns;
 }
 

@@ -57,8 +57,8 @@ sl__root_age(const struct sl__task *task, const struct sl__root *root)
 static inline void
 sl__root_renew(struct sl__task *task, struct sl__root *root)
 {
-    root->bits = (root->bits & ~(uint32_t)SL__ROOT_ROUND) |
-                 (task->executor->round & 0x0f) << SL__ROOT_ROUND_SHIFT;
+    root->bits = (root->bits & ~(uint32_t)SL__ROOT_ROUND) | (task->executor->round & 0x0f)
+                                                                << SL__ROOT_ROUND_SHIFT;
 }
 
 /* A free slot, made pending; the task must have one. */
@@ -100,8 +100,7 @@ sl__root_finish(struct sl__task *task, struct sl__root *root, bool has_failed)
     if (has_failed) {
         sl__count(&task->io.failed, 1);
     } else {
-        uint32_t latency =
-            (uint32_t)(task->executor->now_ns >> SL__ROOT_TIME_SHIFT) - root->start;
+        uint32_t latency = (uint32_t)(task->executor->now_ns >> SL__ROOT_TIME_SHIFT) - root->start;
         if (latency != task->latency_value) {
             sl__latency_settle(task);
             task->latency_value = latency;

@@ -31,8 +31,7 @@ executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_opt
     self->pool.limit = blocks < 16 ? 16 : blocks > INT32_MAX / 2 ? INT32_MAX / 2 : (int32_t)blocks;
     self->current_task = -1;
     self->ack_out = sl_calloc((size_t)worker->executor_count, sizeof(*self->ack_out));
-    self->spout_of =
-        sl_calloc((size_t)worker->spout_capacity + 1, sizeof(*self->spout_of));
+    self->spout_of = sl_calloc((size_t)worker->spout_capacity + 1, sizeof(*self->spout_of));
     pthread_mutex_init(&self->command_lock, NULL);
     return self;
 }

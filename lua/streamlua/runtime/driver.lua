@@ -6,6 +6,8 @@
 -- tuple. The loop returns when the task should yield; an error leaves through the caller's pcall with
 -- task.record still at the tuple that failed.
 
+local jit_util = require 'jit.util'
+local vmdef = require 'jit.vmdef'
 local abi = require 'streamlua.abi'
 local constants = require 'streamlua.runtime.constants'
 local value = require 'streamlua.runtime.value'
@@ -14,6 +16,15 @@ local C, ffi = abi.C, abi.ffi
 local concat, format = table.concat, string.format
 
 local M = {}
+
+-- Bytecodes that end a loop; those that begin with J or I are the same after compilation or its failure.
+local LOOPS = {}
+for _, name in ipairs({ 'FORL', 'LOOP', 'ITERL' }) do
+  for _, prefix in ipairs({ '', 'I', 'J' }) do
+    local full = prefix .. name
+    LOOPS[full .. (' '):rep(6 - #full)] = true
+  end
+end
 
 local int64_t, uint64_t = ffi.typeof('int64_t'), ffi.typeof('uint64_t')
 local bytes_p = ffi.typeof('const uint8_t *')
@@ -61,11 +72,16 @@ local function tuple_text(fields)
   return '{ ' .. concat(out, ', ') .. ' }'
 end
 
-local BOLT = [[
+local PREFIX = [[
 local ffi, C, task, execute, self, collector, read_other, hold = ...
 local cast, text, setmetatable = ffi.cast, ffi.string, setmetatable
 local record_p, chars_p = ffi.typeof('struct sl_record *'), ffi.typeof('const char *')
+local bytes_p = ffi.typeof('uint8_t *')
 local NUMBER, STRING = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
+]]
+
+-- For an `execute` without loops of its own: it becomes part of this loop's trace.
+local STRAIGHT = PREFIX .. [[
 return function(p, n, meta)
   for i = 1, n do
     local r = cast(record_p, p)
@@ -79,20 +95,62 @@ return function(p, n, meta)
   return n, p
 end]]
 
+-- For an `execute` with loops: a trace ends where they begin, and every local that is in sight there
+-- has to be made on the Lua heap. So no pointer is in sight: it is kept in task.record.
+local LOOPING = PREFIX .. [[
+local function read()
+  local r = task.record
+  FIELDS
+  return VALUES
+end
+local function advance()
+  local r = task.record
+  ACK
+  task.record = cast(record_p, cast(bytes_p, r) + r.len)
+  return task.yield ~= 0
+end
+local function tuple(VALUES)
+  return TUPLE
+end
+return function(p, n, meta)
+  task.record = cast(record_p, p)
+  for i = 1, n do
+    execute(self, setmetatable(tuple(read()), META), collector)
+    if advance() then return i, cast(bytes_p, task.record) end
+  end
+  return n, cast(bytes_p, task.record)
+end]]
+
+-- Whether a function has a loop in its own code.
+local function has_loop(fn)
+  for pc = 1, 65536 do
+    local instruction = jit_util.funcbc(fn, pc)
+    if not instruction then return false end
+    local at = 6 * bit.band(instruction, 0xff)
+    if LOOPS[vmdef.bcnames:sub(at + 1, at + 6)] then return true end
+  end
+  return true
+end
+
 --- The loop of a bolt task over the records of one stream: function(head, n, meta) -> executed, next.
 ---@param task ffi.cdata* struct sl_task *
 ---@param fields string[]
 ---@param bolt { execute: function, self: table, collector: table, hold: function? }
 function M.bolt(task, fields, bolt)
-  local reads = {}
-  for i = 1, #fields do reads[i] = read_field(i) end
+  local reads, values = {}, {}
+  for i = 1, #fields do
+    reads[i] = read_field(i)
+    values[i] = 'v' .. i
+  end
   local parts = {
     FIELDS = concat(reads, '\n'),
+    VALUES = concat(values, ', '),
     TUPLE = tuple_text(fields),
     META = bolt.hold and 'hold(meta)' or 'meta',
     ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',
   }
-  local text = BOLT:gsub('%f[%w](%u+)%f[^%w]', parts)
+  local form = has_loop(bolt.execute) and LOOPING or STRAIGHT
+  local text = form:gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=execute'))
   return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold)
 end

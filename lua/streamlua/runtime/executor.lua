@@ -174,16 +174,30 @@ local runners = {
   [tonumber(C.SL_TURN_COMMAND)] = run_command,
 }
 
+-- The collector's pause in percent, so that a small heap is not collected all the time: words that come
+-- again and again stay interned in between. From 24 MiB on it is LuaJIT's own.
+local GC_HEADROOM_KIB, GC_PAUSE_LEAST, GC_PAUSE_MOST = 24 * 1024, 200, 1000
+local TURNS_BETWEEN_TUNING = 4096
+
+local function tune_collector()
+  local heap = collectgarbage('count')
+  local pause = 100 * (heap + GC_HEADROOM_KIB) / heap
+  collectgarbage('setpause', math.max(GC_PAUSE_LEAST, math.min(GC_PAUSE_MOST, pause)))
+end
+
 --- Runs turns until the executor is stopped or, without blocking, until there is nothing to do or
 --- `turn_limit` is reached. Returns 'stopped' or 'idle', and whether any turn was run.
 function Executor:run()
   local turn = enter(self)
   local has_run = false
+  local turns = 0
   while true do
     if self.turn_count >= self.turn_limit then
       leave(self)
       return 'idle', has_run
     end
+    if turns % TURNS_BETWEEN_TUNING == 0 and self.tunes_collector then tune_collector() end
+    turns = turns + 1
     local kind = C.sl_abi_executor_next(self.pointer, turn, self.may_block)
     if kind == TURN_NONE then
       leave(self)
@@ -286,6 +300,8 @@ function M.new(options)
     pointer = C.sl_abi_worker_executor(options.worker, options.index),
     plan = options.plan,
     may_block = options.may_block and 1 or 0,
+    -- A thread's state is the executor's own; the state of a test is not.
+    tunes_collector = options.may_block and os.getenv('SL_GC') ~= 'stress',
     verbose = options.verbose,
     write_log = options.write_log,
     tasks = {},
