@@ -27,6 +27,9 @@ struct sl_state_request {
     /* One, or the parts of a SL_STATE_MULTI. Owned by the request. */
     struct sl_state_op *ops;
     size_t op_count;
+    /* The session that the store had when it sent this. A write of a session that is over is
+     * refused with SL_ECLOSED, whatever session the backend has by now. */
+    uint64_t session;
     /* Of GET and CHILDREN: not 0 asks for one sl_state_backend_events.watch call with this id. */
     uint64_t watch_id;
 

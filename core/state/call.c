@@ -789,7 +789,11 @@ sl__state_call_complete(struct sl__state_call *call, struct sl_state_request *re
         return;
     }
     if (request->status == SL_ECLOSED) {
-        /* The session is over, and the request was refused: the next session gets it. */
+        /* The session is over, and the request was refused: the next session gets it, but not
+         * before everybody has heard of the end of this one. */
+        if (request->session == call->store->session) {
+            call->store->is_up = false;
+        }
         sl__state_call_step(call);
         return;
     }

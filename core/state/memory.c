@@ -348,6 +348,7 @@ serve_write(struct sl_memory_server *self, uint64_t session, struct sl_state_req
 {
     struct sl_tree_effects effects = SL_VEC_INIT;
     size_t failed = 0;
+    sl_assert_eq(request->session, session);
     int rc = sl_tree_plan(&self->tree, request->ops, request->op_count, session, &effects, &failed);
     sl_state_request_set_results(request, rc, failed);
     if (rc == 0 && effects.count > 0) {

@@ -436,6 +436,7 @@ void
 sl__state_store_submit(struct sl_state_store *self, struct sl_state_request *request)
 {
     request->sent_ms = now_ms(self);
+    request->session = self->session;
     self->backend->submit(self->backend, request);
 }
 

@@ -559,9 +559,9 @@ test_session_expiry_starts_a_new_session(void **state)
     struct sl_state_store *store = fixture_open();
     struct sl_state_store *other = fixture_open();
     struct session_log log;
-    session_log_start(&log, store);
     assert_int_equal(do_create(store, "/e", "", SL_STATE_EPHEMERAL), 0);
     assert_int_equal(do_create(store, "/stays", "", 0), 0);
+    session_log_start(&log, store);
     uint64_t before = sl_state_store_session(store);
     fixture_expire(store);
     wait_count(&log.expired, 1);
