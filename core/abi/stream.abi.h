@@ -48,8 +48,22 @@ int sl_abi_worker_groups(struct sl_worker *worker, int32_t component, const int3
 int sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, int32_t index,
                        int32_t executor);
 
-/* Takes a task out of the plan. Returns 0 or SL_ENOTFOUND. */
+/*
+ * Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
+ * tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
+ * SL_ENOTFOUND, or SL_EINVAL for an acker.
+ */
 int sl_abi_worker_remove_task(struct sl_worker *worker, int32_t id);
+
+/* Tells where a task of the plan belongs, from any thread. Returns 0 or SL_ENOTFOUND. */
+int sl_abi_worker_planned(struct sl_worker *worker, int32_t task, struct sl_planned *planned);
+
+/*
+ * Stores at most `capacity` ids of a component's tasks, ascending, from any thread. Returns how
+ * many there are, or SL_EINVAL.
+ */
+int sl_abi_worker_tasks(struct sl_worker *worker, int32_t component, int32_t *ids,
+                        int32_t capacity);
 
 /* Returns an executor, NULL when there is none of this index. */
 struct sl_executor *sl_abi_worker_executor(struct sl_worker *worker, int32_t index);
@@ -82,6 +96,10 @@ void sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, in
 
 /* Reads the counters of a task; they may be a turn old. Returns 0 or SL_ENOTFOUND. */
 int sl_abi_worker_stats(struct sl_worker *worker, int32_t task, struct sl_task_stats *stats);
+
+/* Reads the sums of the counters of a component's tasks that were removed. Returns 0 or an error. */
+int sl_abi_worker_gone_stats(struct sl_worker *worker, int32_t component,
+                             struct sl_task_stats *stats);
 
 /* Tells which user code an executor is in and for how long. */
 void sl_abi_worker_busy(struct sl_worker *worker, int32_t executor, struct sl_busy *busy);
@@ -124,10 +142,17 @@ void sl_abi_process_exit(int32_t code);
 /* Takes a planned task in and builds its emitters. Returns 0 or an error. */
 int sl_abi_executor_attach(struct sl_executor *executor, int32_t task, struct sl_task **out);
 
-/* Lets a task go. Returns 0, SL_EAGAIN while it has input or output under way, SL_ENOTFOUND. */
+/*
+ * Lets a task go that has been taken out of the plan; its pointer and those of its emitters are
+ * dead then. Returns 0, SL_EAGAIN while it has input or output under way, SL_EINVAL while it is
+ * planned, SL_ENOTFOUND.
+ */
 int sl_abi_executor_detach(struct sl_executor *executor, int32_t task);
 
-/* Builds the emitters of all attached tasks anew. Returns 0 or an error. */
+/*
+ * Builds the emitters of all attached tasks anew: all pointers to emitters, routes and outboxes got
+ * before are dead. Returns 0 or an error.
+ */
 int sl_abi_executor_route(struct sl_executor *executor);
 
 /* Returns the index in the worker. */

@@ -118,6 +118,9 @@ sl_task_reset(struct sl_task *io)
 static struct sl__held *
 held_get(struct sl__task *task, double handle)
 {
+    if (!(handle >= 0 && handle < 0x1p53)) {
+        return NULL;
+    }
     uint64_t bits = (uint64_t)handle;
     uint64_t slot = bits & HANDLE_SLOT_MASK;
     if (slot >= task->held.count) {
@@ -307,10 +310,19 @@ struct sl_record *
 sl_task_scratch(struct sl_task *io, int32_t bytes)
 {
     struct sl__task *task = sl__task_of(io);
+    if (bytes < (int32_t)sizeof(struct sl_record)) {
+        sl_err_set(SL_EINVAL, "a record of %d bytes", bytes);
+        return NULL;
+    }
     if (task->scratch_bytes < (size_t)bytes) {
+        uint8_t *scratch = sl_try_alloc((size_t)bytes);
+        if (scratch == NULL) {
+            sl_err_set(SL_ENOMEM, "out of memory for a record of %d bytes", bytes);
+            return NULL;
+        }
         sl_free(task->scratch);
+        task->scratch = scratch;
         task->scratch_bytes = (size_t)bytes;
-        task->scratch = sl_alloc(task->scratch_bytes);
     }
     return (struct sl_record *)task->scratch;
 }
@@ -319,6 +331,10 @@ int
 sl_emitter_copy(struct sl_task *io, struct sl_emitter *emitter, int32_t at, int32_t bytes)
 {
     struct sl__task *task = sl__task_of(io);
+    if (at < 0 || at >= emitter->target_count || bytes < (int32_t)sizeof(struct sl_record) ||
+        (size_t)bytes > task->scratch_bytes) {
+        return sl_err_set(SL_EINVAL, "copy %d of a record of %d bytes", at, bytes);
+    }
     struct sl_outbox *outbox = emitter->targets[at];
     size_t pairs = task->anchors.count > 1 ? task->anchors.count - 1 : 0;
     size_t need = (size_t)bytes + pairs * sizeof(struct sl_pair);

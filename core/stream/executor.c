@@ -276,6 +276,10 @@ void
 sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
 {
     struct sl__task *task = sl__task_of(io);
+    if (!(period_ms >= 0.001 && period_ms <= 1e12)) {
+        sl_err_set(SL_EINVAL, "ticks of task %d every %g ms", io->id, period_ms);
+        return;
+    }
     task->tick_ns = (uint64_t)(period_ms * 1e6);
     task->tick_next_ns = tick_first(task->executor, task->tick_ns, is_aligned != 0);
     if (task->tick_next_ns < task->executor->timer_at_ns) {
@@ -485,9 +489,26 @@ ready_again(struct sl_executor *self, struct sl__task *task)
     }
 }
 
+/* True when the turn is the innermost one and of this kind; else the error is set. */
+static bool
+is_running(struct sl_executor *self, const struct sl_turn *turn, int32_t kind)
+{
+    if (self->stack.count > 0) {
+        const struct sl__frame *frame = &sl_vec_last(&self->stack);
+        if (frame->task->io.id == turn->task && frame->kind == kind && turn->kind == kind) {
+            return true;
+        }
+    }
+    sl_err_set(SL_EINVAL, "executor %d is not in such a turn of task %d", self->index, turn->task);
+    return false;
+}
+
 int32_t
 sl_batch_position(struct sl_executor *self, struct sl_turn *turn)
 {
+    if (!is_running(self, turn, SL_TURN_BATCH)) {
+        return SL_EINVAL;
+    }
     const uint8_t *at = turn->batch->head;
     const struct sl_record *current = self->worker->tasks[turn->task]->io.record;
     int32_t position = 0;
@@ -501,8 +522,18 @@ sl_batch_position(struct sl_executor *self, struct sl_turn *turn)
 void
 sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint8_t *head)
 {
+    if (!is_running(self, turn, SL_TURN_BATCH)) {
+        return;
+    }
     struct sl__task *task = self->worker->tasks[turn->task];
-    struct sl__batch *batch = (struct sl__batch *)turn->batch;
+    struct sl__batch *batch = head_queue(task)->first;
+    if (turn->batch != &batch->io || count < 0 || count > batch->io.count ||
+        head < batch->io.head || head > batch->io.tail) {
+        sl_err_set(SL_EINVAL, "task %d executed %d of %d records", turn->task, count,
+                   batch->io.count);
+        count = batch->io.count;
+        head = batch->io.tail;
+    }
     uint64_t taken = frame_pop(self, task);
     batch->io.count -= count;
     batch->io.head = head;
@@ -534,6 +565,9 @@ void
 sl_spout_end(struct sl_executor *self, struct sl_turn *turn, int32_t calls, int32_t result,
              double again_ms)
 {
+    if (!is_running(self, turn, SL_TURN_SPOUT)) {
+        return;
+    }
     struct sl__task *task = self->worker->tasks[turn->task];
     bool has_emitted = task->io.emits > 0;
     uint64_t taken = frame_pop(self, task);
@@ -555,7 +589,7 @@ sl_spout_end(struct sl_executor *self, struct sl_turn *turn, int32_t calls, int3
             task->backoff_ns = SL__BACKOFF_MIN_NS;
         }
         task->poll_at_ns = self->now_ns + task->backoff_ns;
-        if (again_ms >= 0) {
+        if (again_ms >= 0 && again_ms <= 1e12) {
             task->poll_at_ns = self->now_ns + (uint64_t)(again_ms * 1e6);
         }
     } else {
@@ -570,7 +604,7 @@ sl_spout_end(struct sl_executor *self, struct sl_turn *turn, int32_t calls, int3
 void
 sl_turn_end(struct sl_executor *self, struct sl_turn *turn)
 {
-    if (turn->kind == SL_TURN_COMMAND) {
+    if (turn->kind == SL_TURN_COMMAND || !is_running(self, turn, turn->kind)) {
         return;
     }
     struct sl__task *task = self->worker->tasks[turn->task];
@@ -1055,6 +1089,11 @@ sl_executor_next(struct sl_executor *self, struct sl_turn *turn, int32_t may_blo
             self->flushed_at_ns = self->now_ns;
             outboxes_flush(self, SL__FLUSH_NS);
             sl__acks_flush(self);
+            /* Ends of input must not wait until all spouts of the executor rest. */
+            if (finish_turn(self, turn)) {
+                wake_up(self);
+                return turn->kind;
+            }
         }
         if (command_turn(self, turn) || acks_turn(self, turn) || tick_turn(self, turn) ||
             work_turn(self, turn)) {
@@ -1084,7 +1123,11 @@ sl_executor_next(struct sl_executor *self, struct sl_turn *turn, int32_t may_blo
 int
 sl_executor_nested(struct sl_executor *self, struct sl_turn *turn, int32_t id)
 {
-    struct sl__task *task = self->worker->tasks[id];
+    bool is_known = id >= 0 && id < self->worker->task_capacity;
+    struct sl__task *task = is_known ? self->worker->tasks[id] : NULL;
+    if (task == NULL || task->executor != self) {
+        return sl_err_set(SL_EINVAL, "task %d is not attached to executor %d", id, self->index);
+    }
     refresh(self);
     int32_t rank = self->stack.count > 0 ? sl_vec_last(&self->stack).task->rank : -1;
     if (bolt_can_run(self, task, rank)) {

@@ -179,6 +179,9 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
 {
     struct sl__outbox *self = sl__outbox_of(io);
     bool has_run = false;
+    if (need < 0) {
+        return sl_err_set(SL_EINVAL, "a record of %d bytes", need);
+    }
     if (io->count > 0) {
         has_run = self->dest_executor == self->executor->index;
         if (!sl__outbox_hand_over(self)) {

@@ -114,10 +114,20 @@ sl__roots_restart(struct sl__task *task, uint64_t since_ns)
     }
 }
 
+/* A task without roots has capacity 0 and is full. */
+static int32_t
+refuse_root(const struct sl__task *task)
+{
+    return sl_err_set(SL_EINVAL, "task %d has no free root", task->io.id);
+}
+
 int32_t
 sl_root_open(struct sl_task *io, struct sl_record *record)
 {
     struct sl__task *task = sl__task_of(io);
+    if (sl__roots_are_full(task)) {
+        return refuse_root(task);
+    }
     struct sl_executor *executor = task->executor;
     struct sl_worker *worker = executor->worker;
     struct sl__root *root = sl__root_take(task);
@@ -144,6 +154,9 @@ int32_t
 sl_root_begin(struct sl_task *io)
 {
     struct sl__task *task = sl__task_of(io);
+    if (sl__roots_are_full(task)) {
+        return refuse_root(task);
+    }
     struct sl__root *root = sl__root_take(task);
     sl_vec_clear(&task->anchors);
     if (task->executor->worker->is_acking) {
@@ -157,8 +170,13 @@ void
 sl_root_end(struct sl_task *io, int32_t slot)
 {
     struct sl__task *task = sl__task_of(io);
-    struct sl__root *root = &task->roots[slot];
     sl_vec_clear(&task->anchors);
+    if (slot < 0 || slot >= task->root_count ||
+        (task->roots[slot].bits & (SL__ROOT_OPEN | SL__ROOT_DONE)) != SL__ROOT_OPEN) {
+        sl_err_set(SL_EINVAL, "task %d has no pending root %d", io->id, slot);
+        return;
+    }
+    struct sl__root *root = &task->roots[slot];
     if (!task->executor->worker->is_acking) {
         sl__root_finish(task, root, false);
     } else if (task->executor->worker->acker_count > 0 && (root->bits & SL__ROOT_FAILED) == 0) {
@@ -173,6 +191,11 @@ void
 sl_roots_release(struct sl_task *io, int32_t count)
 {
     struct sl__task *task = sl__task_of(io);
+    if (count < 0 || count > io->done_count) {
+        sl_err_set(SL_EINVAL, "task %d has %d completed roots, not %d", io->id, io->done_count,
+                   count);
+        return;
+    }
     for (int32_t i = 0; i < count; i++) {
         sl__root_give(task, &task->roots[io->done[i] / 2]);
     }

@@ -24,6 +24,9 @@ sl_route_next(struct sl_route *io)
 {
     struct sl__route *self = route_of(io);
     int32_t at = self->next;
+    if (io->target_count == 0) {
+        return NULL;
+    }
     self->next = at + 1 < io->target_count ? at + 1 : 0;
     return io->targets[self->order[at]];
 }
@@ -32,7 +35,10 @@ struct sl_outbox *
 sl_route_key(struct sl_route *io, uint64_t hash)
 {
     struct sl__route *self = route_of(io);
-    if (io->grouping == SL_GROUPING_FIELDS) {
+    if (io->target_count == 0) {
+        return NULL;
+    }
+    if (self->groups != NULL) {
         return io->targets[self->groups[sl_key_group(hash, (uint32_t)self->group_count)]];
     }
     /* The key group uses the low bits; the two candidates come from a mix of the hash. */
@@ -85,8 +91,8 @@ sl_emitter_clear(struct sl_emitter *io)
 void
 sl_emitter_add(struct sl_emitter *io, int32_t route_index)
 {
-    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
-    if (route->target_count == 0) {
+    struct sl_route *route = sl_emitter_route(io, route_index);
+    if (route == NULL || route->target_count == 0) {
         return;
     }
     if (route->grouping == SL_GROUPING_ALL) {
@@ -103,8 +109,8 @@ sl_emitter_add(struct sl_emitter *io, int32_t route_index)
 void
 sl_emitter_add_key(struct sl_emitter *io, int32_t route_index, uint64_t hash)
 {
-    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
-    if (route->target_count > 0) {
+    struct sl_route *route = sl_emitter_route(io, route_index);
+    if (route != NULL && route->target_count > 0) {
         emitter_add(io, sl_route_key(route, hash));
     }
 }
@@ -112,8 +118,8 @@ sl_emitter_add_key(struct sl_emitter *io, int32_t route_index, uint64_t hash)
 int
 sl_emitter_add_task(struct sl_emitter *io, int32_t route_index, int32_t task)
 {
-    struct sl_route *route = &((struct sl__route *)io->routes)[route_index].io;
-    int32_t at = target_position(route, task);
+    struct sl_route *route = sl_emitter_route(io, route_index);
+    int32_t at = route != NULL ? target_position(route, task) : -1;
     if (at < 0) {
         return SL_ENOTFOUND;
     }

@@ -200,7 +200,7 @@ sl__task_is_drained(const struct sl__task *self)
     bool is_spout = self->io.kind == SL_TASK_SPOUT;
     if (self->is_busy || self->input.first != NULL || self->inner.first != NULL ||
         self->held_in_use > 0 || sl__roots_in_use(self) > 0 ||
-        (is_spout && self->is_open && !self->is_finished) ||
+        (is_spout && self->is_open && !self->is_done) ||
         __atomic_load_n(&worker->inbound[self->io.id], __ATOMIC_ACQUIRE) > 0) {
         return false;
     }

@@ -212,7 +212,7 @@ enum sl_event_kind {
     SL_EVENT_BROKEN = 3,
     /* User code raised, or reported an error; `text` is the message. */
     SL_EVENT_ERROR = 4,
-    /* A command has been carried out; `text` is empty or says why not. */
+    /* A command has been carried out; `task` is its argument, `text` is empty or says why not. */
     SL_EVENT_DONE = 5,
     /* A document about the executor, made for the summary. */
     SL_EVENT_REPORT = 6,

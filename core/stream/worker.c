@@ -527,8 +527,8 @@ int
 sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument)
 {
     struct sl_executor *at = sl_worker_executor(self, executor);
-    if (at == NULL) {
-        return sl_err_set(SL_EINVAL, "no executor %d", executor);
+    if (at == NULL || command < SL_COMMAND_ACTIVATE || command > SL_COMMAND_STOP) {
+        return sl_err_set(SL_EINVAL, "command %d to executor %d", command, executor);
     }
     struct sl__command *entry = sl_alloc(sizeof(*entry));
     *entry = (struct sl__command){command, argument, NULL};

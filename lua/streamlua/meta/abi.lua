@@ -1185,11 +1185,29 @@ function C.sl_abi_worker_groups(worker, component, owners, count) end
 ---@return integer
 function C.sl_abi_worker_task(worker, component, id, index, executor) end
 
---- Takes a task out of the plan. Returns 0 or SL_ENOTFOUND.
+--- Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
+--- tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
+--- SL_ENOTFOUND, or SL_EINVAL for an acker.
 ---@param worker sl_worker|ffi.cdata*
 ---@param id integer
 ---@return integer
 function C.sl_abi_worker_remove_task(worker, id) end
+
+--- Tells where a task of the plan belongs, from any thread. Returns 0 or SL_ENOTFOUND.
+---@param worker sl_worker|ffi.cdata*
+---@param task integer
+---@param planned sl_planned|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_planned(worker, task, planned) end
+
+--- Stores at most `capacity` ids of a component's tasks, ascending, from any thread. Returns how
+--- many there are, or SL_EINVAL.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@param ids ffi.cdata*
+---@param capacity integer
+---@return integer
+function C.sl_abi_worker_tasks(worker, component, ids, capacity) end
 
 --- Returns an executor, NULL when there is none of this index.
 ---@param worker sl_worker|ffi.cdata*
@@ -1254,6 +1272,13 @@ function C.sl_abi_worker_post(worker, kind, task, executor, text, len) end
 ---@return integer
 function C.sl_abi_worker_stats(worker, task, stats) end
 
+--- Reads the sums of the counters of a component's tasks that were removed. Returns 0 or an error.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@param stats sl_task_stats|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_gone_stats(worker, component, stats) end
+
 --- Tells which user code an executor is in and for how long.
 ---@param worker sl_worker|ffi.cdata*
 ---@param executor integer
@@ -1309,13 +1334,16 @@ function C.sl_abi_process_exit(code) end
 ---@return integer
 function C.sl_abi_executor_attach(executor, task, out) end
 
---- Lets a task go. Returns 0, SL_EAGAIN while it has input or output under way, SL_ENOTFOUND.
+--- Lets a task go that has been taken out of the plan; its pointer and those of its emitters are
+--- dead then. Returns 0, SL_EAGAIN while it has input or output under way, SL_EINVAL while it is
+--- planned, SL_ENOTFOUND.
 ---@param executor sl_executor|ffi.cdata*
 ---@param task integer
 ---@return integer
 function C.sl_abi_executor_detach(executor, task) end
 
---- Builds the emitters of all attached tasks anew. Returns 0 or an error.
+--- Builds the emitters of all attached tasks anew: all pointers to emitters, routes and outboxes got
+--- before are dead. Returns 0 or an error.
 ---@param executor sl_executor|ffi.cdata*
 ---@return integer
 function C.sl_abi_executor_route(executor) end

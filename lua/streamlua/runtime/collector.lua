@@ -6,6 +6,7 @@
 
 local abi = require 'streamlua.abi'
 local emit = require 'streamlua.runtime.emit'
+local err = require 'streamlua.err'
 local key = require 'streamlua.runtime.key'
 local raised = require 'streamlua.runtime.raised'
 local tuples = require 'streamlua.runtime.tuple'
@@ -28,6 +29,17 @@ local function user_error(message)
   error(message, 0)
 end
 M.user_error = user_error
+
+-- The most bytes of one tuple; sizes in C are 32 bits.
+local MOST_BYTES = 1024 * 1024 * 1024
+
+--- Raises when a tuple is larger than one may be.
+local function too_large(need)
+  if need > MOST_BYTES then
+    user_error(('emit: a tuple of %.0f bytes; the most is %d'):format(need, MOST_BYTES))
+  end
+end
+M.too_large = too_large
 
 local function describe_stream(rt, stream)
   return ("component '%s', stream '%s'"):format(rt.component.name, stream.name)
@@ -67,6 +79,11 @@ local function helpers(rt, stream, executor)
     return bytes
   end
   h.put_other = emit.put_other
+  h.too_large = too_large
+  function h.no_memory()
+    local _, failure = err.last()
+    user_error('emit: ' .. tostring(failure))
+  end
   function h.hash(item, field)
     local hash, problem = key.hash(item)
     if not hash then
@@ -158,11 +175,10 @@ local function reset_timeout(rt)
   end
 end
 
--- emit: the default stream comes first, since it is what hot code uses.
-local function emit_method(rt, by_name)
-  local default = by_name.default or function()
-    user_error(("emit: component '%s' declares no default stream"):format(rt.component.name))
-  end
+-- emit, and what gives it the functions of the streams. User code may keep `emit` itself, so it stays
+-- the same when the routes change. The default stream comes first, since it is what hot code uses.
+local function emit_method(rt)
+  local by_name, default
   local function named(values, options)
     local fn = by_name[options.stream]
     if not fn then
@@ -171,7 +187,7 @@ local function emit_method(rt, by_name)
     end
     return fn(values, options)
   end
-  return function(_, values, options)
+  local function emit(_, values, options)
     if options ~= nil and type(options) == 'table' then
       if options.stream ~= nil then return named(values, options) end
       if options.task ~= nil and not rt.is_default_direct then
@@ -181,6 +197,13 @@ local function emit_method(rt, by_name)
     end
     return default(values, options)
   end
+  local function set_streams(functions)
+    by_name = functions
+    default = functions.default or function()
+      user_error(("emit: component '%s' declares no default stream"):format(rt.component.name))
+    end
+  end
+  return emit, set_streams
 end
 
 -- An emit function that also tells the tap; what a replay emits again was told before.
@@ -204,19 +227,30 @@ function M.route(rt, executor)
     if stream.name == 'default' then rt.is_default_direct = stream.is_direct end
   end
   rt.emit_by_stream = by_name
-  rt.collector.emit = emit_method(rt, by_name)
+  rt.set_streams(by_name)
+end
+
+--- The task has been removed: whoever kept its collector gets errors from it.
+---@param rt table
+function M.cut(rt)
+  local function gone()
+    user_error(("emit: the task of component '%s' has been removed"):format(rt.component.name))
+  end
+  rt.emit_by_stream = setmetatable({ default = gone }, { __index = function() return gone end })
+  rt.set_streams(rt.emit_by_stream)
 end
 
 --- A collector without emit functions yet.
 function M.new(rt)
   local collector = {
-    report_error = function(_, err) rt.report_error(err) end,
+    report_error = function(_, raised) rt.report_error(raised) end,
     reset_timeout = reset_timeout(rt),
   }
   if rt.component.kind == 'bolt' then
     collector.ack = settle(rt, 'ack', 0)
     collector.fail = settle(rt, 'fail', 1)
   end
+  collector.emit, rt.set_streams = emit_method(rt)
   return collector
 end
 

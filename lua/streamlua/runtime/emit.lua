@@ -151,7 +151,7 @@ local bad_values, too_many, other, put_other = h.bad_values, h.too_many, h.other
 local bad_id, bad_options = h.bad_id, h.bad_options
 local hash, choose_custom, choose_task = h.hash, h.choose_custom, h.choose_task
 local flush, await_root, ids, keep = h.flush, h.await_root, h.ids, h.keep
-local add_anchors = h.add_anchors
+local add_anchors, too_large, no_memory = h.add_anchors, h.too_large, h.no_memory
 local function general(values, options)
 READ
 local id
@@ -159,7 +159,9 @@ if options ~= nil then
   if type(options) ~= 'table' then bad_options(options) end
   id = options.id
 end
+if need > 1073741824 then too_large(need) end
 local p = cast(bytes_p, C.sl_abi_task_scratch(task, need))
+if p == nil then no_memory() end
 WRITE
 CHOOSE
 ANCHOR

@@ -7,6 +7,7 @@
 local abi = require 'streamlua.abi'
 local collectors = require 'streamlua.runtime.collector'
 local err = require 'streamlua.err'
+local plans = require 'streamlua.runtime.plan'
 local raised_text = require 'streamlua.runtime.raised'
 local tasks = require 'streamlua.runtime.task'
 
@@ -61,6 +62,7 @@ end
 
 --- Finds room for `need` bytes in an outbox.
 function Executor:flush(outbox, need)
+  collectors.too_large(need)
   while true do
     local result = C.sl_abi_outbox_flush(outbox, need)
     if result == FLUSH_OK then
@@ -133,17 +135,22 @@ local commands = {
     end)
   end,
   [tonumber(C.SL_COMMAND_ADD_TASK)] = function(self, id)
+    plans.refresh(self.plan, self.worker)
     local ok, problem = self:attach(id)
-    if ok and self.is_active then
-      self.tasks[id]:open()
-      if self.tasks[id].component.kind == 'spout' then self.tasks[id]:activate() end
-    end
-    return problem
+    if not ok then return problem end
+    local rt = self.tasks[id]
+    if not self.is_active or not rt then return nil end
+    if not rt:open() then return rt.open_error or 'open failed' end
+    if rt.component.kind == 'spout' then rt:activate() end
   end,
   [tonumber(C.SL_COMMAND_REMOVE_TASK)] = function(self, id) return self:detach(id) end,
   [tonumber(C.SL_COMMAND_ROUTES)] = function(self)
-    if C.sl_abi_executor_route(self.pointer) ~= 0 then return last_message() end
+    plans.refresh(self.plan, self.worker)
+    local rc = C.sl_abi_executor_route(self.pointer)
+    local problem = rc ~= 0 and last_message() or nil
+    -- Also after a failure: some tasks may have new routes.
     each_task(self, function(rt) rt:route() end)
+    return problem
   end,
   [tonumber(C.SL_COMMAND_DRAIN)] = function() end,
 }
@@ -154,8 +161,9 @@ local function run_command(self, turn)
   if command == C.SL_COMMAND_STOP then return true end
   if command == C.SL_COMMAND_ACTIVATE then self.is_active = true end
   if command == C.SL_COMMAND_DEACTIVATE then self.is_active = false end
-  local problem = commands[command](self, turn.argument)
-  self:post(C.SL_EVENT_DONE, command, problem or '')
+  local problem, is_later = commands[command](self, turn.argument)
+  if is_later then return false end
+  self:post(C.SL_EVENT_DONE, turn.argument, problem or '')
   return false
 end
 
@@ -225,11 +233,24 @@ function Executor:attach(id)
   return true
 end
 
---- Cleans a task up and lets it go; why not, when it still has something under way.
+--- Cleans a task up and lets it go. Returns why it can not, or nil and whether that comes later: its
+--- cleanup has emitted something.
 function Executor:detach(id)
   local rt = self.tasks[id]
-  if rt then rt:close() end
-  if C.sl_abi_executor_detach(self.pointer, id) ~= 0 then return last_message() end
+  if rt then
+    rt:close()
+    rt.is_closed = true
+  end
+  if C.sl_abi_executor_detach(self.pointer, id) ~= 0 then
+    local _, failure = err.last()
+    if failure.code ~= 'EAGAIN' then return tostring(failure) end
+    C.sl_abi_worker_command(self.worker, C.sl_abi_executor_index(self.pointer),
+      C.SL_COMMAND_REMOVE_TASK, id)
+    return nil, true
+  end
+  if not rt then return nil end
+  rt:cut()
+  self.gone[tostring(id)] = rt.metrics:totable()
   self.tasks[id] = nil
   for i, other in ipairs(self.order) do
     if other == id then
@@ -261,7 +282,7 @@ end
 ---@param where? string the function that raised; nil = collector:report_error
 function Executor:report_error(rt, raised, where)
   local text = raised_text.text(raised)
-  rt.task.errors = rt.task.errors + 1
+  if rt.task then rt.task.errors = rt.task.errors + 1 end
   if where == 'open' or where == 'prepare' then
     rt.open_error = text
     return
@@ -280,6 +301,9 @@ function Executor:report()
     local metrics = rt.metrics:totable()
     if next(metrics) then out[tostring(rt.planned.id)] = { metrics = metrics } end
   end)
+  for id, metrics in pairs(self.gone) do
+    if next(metrics) and not out[id] then out[id] = { metrics = metrics } end
+  end
   return { tasks = out }
 end
 
@@ -306,6 +330,8 @@ function M.new(options)
     write_log = options.write_log,
     tasks = {},
     order = {},
+    -- Metrics of tasks that were removed, by id as text.
+    gone = {},
     turns = {},
     -- Turns that were run, and steps of waits in which something moved.
     turn_count = 0,

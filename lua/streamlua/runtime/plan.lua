@@ -10,7 +10,7 @@ local abi = require 'streamlua.abi'
 local grouping = require 'streamlua.topology.grouping'
 local native = require 'streamlua.topology.native'
 
-local C = abi.C
+local C, ffi = abi.C, abi.ffi
 
 local M = {}
 
@@ -112,6 +112,48 @@ local function add_key_groups(plan)
       component.groups = assert(native.assign_key_groups(component.tasks, plan.key_groups))
     end
   end
+end
+
+local function planned_task(plan, worker, id)
+  local where = ffi.new('struct sl_planned')
+  if C.sl_abi_worker_planned(worker, id, where) ~= 0 then return nil end
+  return { id = id, component = plan.components[where.component + 1], index = where.index,
+    executor = where.executor }
+end
+
+-- The ids that a component has in the worker.
+local function component_tasks(worker, component)
+  local count = C.sl_abi_worker_tasks(worker, component.index, nil, 0)
+  local ids = ffi.new('int32_t[?]', math.max(count, 1))
+  count = math.min(count, C.sl_abi_worker_tasks(worker, component.index, ids, count))
+  local list = {}
+  for i = 0, count - 1 do list[i + 1] = ids[i] end
+  return list
+end
+
+--- Brings the tasks of a plan up to those of a worker that changed while it runs. Tasks that are gone
+--- stay in `plan.task`, where events look up names.
+---@param plan table
+---@param worker ffi.cdata* struct sl_worker *
+function M.refresh(plan, worker)
+  local tasks = {}
+  for _, component in ipairs(plan.components) do
+    local ids = component_tasks(worker, component)
+    -- The lists stay the same tables: user code of custom groupings is given them.
+    for i = 1, math.max(#ids, #component.tasks) do component.tasks[i] = ids[i] end
+    for _, id in ipairs(ids) do
+      local known = plan.task[id]
+      if not known or known.is_gone then known = planned_task(plan, worker, id) end
+      if known then
+        plan.task[id] = known
+        tasks[#tasks + 1] = known
+      end
+    end
+  end
+  for _, task in ipairs(plan.tasks) do task.is_gone = true end
+  for _, task in ipairs(tasks) do task.is_gone = nil end
+  table.sort(tasks, function(a, b) return a.id < b.id end)
+  plan.tasks = tasks
 end
 
 local function task_count(described)

@@ -248,7 +248,16 @@ end
 -- life
 
 --- Gives the collector its emit functions, at first and whenever the routes change.
-function Task:route() collectors.route(self, self.executor) end
+function Task:route()
+  collectors.route(self, self.executor)
+  self.context.parallelism = #self.component.tasks
+end
+
+--- The task is detached: its memory in C is gone.
+function Task:cut()
+  collectors.cut(self)
+  self.task = nil
+end
 
 --- Calls open or prepare; false when it raised.
 function Task:open()
