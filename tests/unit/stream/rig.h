@@ -420,7 +420,7 @@ rig_command(struct rig *rig, struct sl_executor *executor, struct sl_turn *turn)
         break;
     }
     const char *text = rc == 0 ? "" : sl_err_name(rc);
-    sl_worker_post(rig->worker, SL_EVENT_DONE, turn->command, sl_executor_index(executor), text,
+    sl_worker_post(rig->worker, SL_EVENT_DONE, turn->argument, sl_executor_index(executor), text,
                    strlen(text));
     return false;
 }
