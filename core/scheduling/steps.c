@@ -102,7 +102,7 @@ sl_sched_keep(struct sl_sched_plan *plan, int mode, const bool *need)
         uint32_t slot = sl_sched_plan_add(plan, cpu, ram);
         struct sl_sched_slot *s = &plan->slots[slot];
         s->supervisor = old->supervisor;
-        s->host = old->host;
+        s->host = old->sup != SL_SCHED_NONE ? model->sups[old->sup].host : old->host;
         s->port = old->port;
         s->sup = old->sup;
         s->old = i;

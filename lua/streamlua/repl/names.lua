@@ -114,7 +114,7 @@ function M.make(session)
   function names.pack(t, opts)
     opts = opts or {}
     local request = topology.is(t) and packing.request_from_topology(t, opts) or plain_copy(t)
-    local plan = check(packing.pack(request, opts.packer))
+    local plan = check(packing.pack(request, opts.packer or opts.packing))
     request_of[plan] = request
     return plan
   end
@@ -125,7 +125,7 @@ function M.make(session)
     opts = opts or {}
     local request = request_of[plan]
     local changed = check(packing.repack(plan, changes, { request = request,
-      repacker = opts.packer or opts.repacker, containers = opts.containers }))
+      repacker = opts.packer or opts.repacking or opts.packing, containers = opts.containers }))
     request_of[changed] = request
     return changed
   end

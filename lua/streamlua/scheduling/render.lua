@@ -27,26 +27,34 @@ M.ranges = ranges
 local function plural(n, word) return ('%d %s%s'):format(n, word, n == 1 and '' or 's') end
 M.plural = plural
 
+-- Position of the component of each task in the request.
+local function positions_of(request)
+  local position_of = {}
+  for i, component in ipairs(request and request.components or {}) do
+    for _, task in ipairs(component.tasks) do position_of[task] = i end
+  end
+  return position_of
+end
+
 -- "split 1,2  count 4": tasks of a worker by component, in the order of the request.
-local function by_component(tasks, request)
+local function by_component(tasks, request, position_of)
   if not request then return ranges(tasks) end
-  local component_of, lists = {}, {}
-  for _, component in ipairs(request.components) do
-    for _, task in ipairs(component.tasks) do component_of[task] = component.name end
-  end
+  local lists, order = {}, {}
   for _, task in ipairs(tasks) do
-    local name = component_of[task] or '?'
-    lists[name] = lists[name] or {}
-    table.insert(lists[name], task)
-  end
-  local parts = {}
-  for _, component in ipairs(request.components) do
-    if lists[component.name] then
-      parts[#parts + 1] = component.name .. ' ' .. ranges(lists[component.name])
+    -- What no component has stands last.
+    local position = position_of[task] or #request.components + 1
+    if not lists[position] then
+      lists[position] = {}
+      order[#order + 1] = position
     end
+    table.insert(lists[position], task)
   end
-  if lists['?'] then parts[#parts + 1] = '? ' .. ranges(lists['?']) end
-  return table.concat(parts, '  ')
+  table.sort(order)
+  for i, position in ipairs(order) do
+    local component = request.components[position]
+    order[i] = (component and component.name or '?') .. ' ' .. ranges(lists[position])
+  end
+  return table.concat(order, '  ')
 end
 
 local function summary(assignment)
@@ -93,10 +101,10 @@ local MAX_SUPERVISORS = 64
 ---@return string
 function M.assignment(assignment, options)
   options = options or {}
-  local rows = {}
+  local rows, position_of = {}, positions_of(options.request)
   for i, worker in ipairs(assignment.workers) do
     rows[i] = { worker.supervisor, worker.host, ('%d'):format(worker.port),
-      #worker.tasks, by_component(worker.tasks, options.request) }
+      #worker.tasks, by_component(worker.tasks, options.request, position_of) }
   end
   local text = ("topology '%s', scheduler %s\n"):format(assignment.topology, assignment.scheduler)
     .. output.table_text({ 'SUPERVISOR', 'HOST', { title = 'PORT', align = 'right' },
