@@ -27,6 +27,16 @@ function M.run_script(script, options)
   end)
 end
 
+--- Runs the text of a script as `run_script` does.
+---@param text string
+---@param options? string[]
+function M.run_text(text, options)
+  return process.with_folder(function(folder)
+    process.write_file(folder .. '/topo.lua', text)
+    return M.run_script(folder .. '/topo.lua', options)
+  end)
+end
+
 --- Runs an example by its name.
 ---@param name string
 ---@param options? string[]
