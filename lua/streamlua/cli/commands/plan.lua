@@ -1,46 +1,11 @@
 -- `streamlua plan`: packs a topology or a request, or changes a plan; nothing runs.
 
+local apart = require 'streamlua.cli.apart'
 local custom = require 'streamlua.packing.custom'
-local errors = require 'streamlua.cli.error'
-local isolated = require 'streamlua.cli.isolated'
 local packing = require 'streamlua.packing'
 local parallelism = require 'streamlua.cli.parallelism'
 local parser = require 'streamlua.cli.parser'
 local sandbox = require 'streamlua.sandbox'
-local script = require 'streamlua.cli.script'
-local units = require 'streamlua.units'
-
--- Seconds a script may take to load when --timeout says nothing.
-local LOAD_TIMEOUT = 30
-
--- The request of a script. It is loaded in a child, because one that loads for ever can only be
--- killed; what it prints goes to standard error.
-local function script_request(context, path)
-  local timeout = context.timeout or LOAD_TIMEOUT
-  local result = isolated.run(function()
-    local ok, value = pcall(function()
-      local topology = script.load_valid(context, path, { defaults = context.settings.config })
-      return packing.request_from_topology(topology)
-    end)
-    if ok then return { request = value } end
-    local failure = {}
-    for key, item in pairs(errors.from_lua('invalid', value)) do failure[key] = item end
-    return { failure = failure }
-  end, { timeout = timeout })
-  local what = ("script '%s'"):format(path)
-  if result.timed_out then
-    context:fail('invalid', what, ('still loading after %s'):format(units.duration_text(timeout)))
-  elseif result.raised then
-    context:fail('invalid', what, result.raised)
-  elseif result.ended then
-    context:fail('invalid', what, ('its process ended while loading (%s %d)'):format(
-      result.ended == 'exited' and 'exit code' or 'signal', result.code))
-  elseif result.value.failure then
-    local failure = result.value.failure
-    context:fail(failure.exit, failure.message, nil, failure.hint, failure)
-  end
-  return result.value.request
-end
 
 local function check_usage(context, args)
   if (args.script == nil) == (args.request == nil) then
@@ -65,7 +30,7 @@ local function base_request(context, args)
       for key, value in pairs(context.set) do config[key] = value end
     end
   else
-    document = script_request(context, args.script)
+    document = apart.build(context, args.script, packing.request_from_topology)
   end
   if args.from and type(document) == 'table' then
     document.current = context:read_json(args.from, 'plan')
