@@ -187,18 +187,21 @@ end
 ---@param work fun(): any
 function M.serve(work)
   apply_limits()
+  -- What the code prints is seen line by line, also when it is killed.
+  io.stdout:setvbuf('line')
   local ok, value = xpcall(function()
     local result = work()
     check_plain(result, {}, {})
     return result
   end, on_error)
+  -- The parent kills the group as soon as it has the reply.
+  io.stdout:flush()
   -- Without memory the handler above fails as well, and Lua puts a text in its place.
   if not ok and type(value) ~= 'table' then value = { memory = true } end
   if not pcall(send, ok and { ok = true, result = value } or value) then
     collectgarbage()
     pcall(send, { memory = true })
   end
-  io.stdout:flush()
   libc.exit(0)
 end
 
