@@ -37,7 +37,7 @@ static struct {
     int pipe[2];
     /* Chunk name of the code that must not be interrupted. */
     char source[512];
-} interrupt = { .pipe = { -1, -1 } };
+} interrupt = {.pipe = {-1, -1}};
 
 /* True when the function at a level of the stack is the REPL's own. */
 static bool
@@ -79,7 +79,7 @@ on_signal(int signal_number)
 static int
 interrupt_open(lua_State *L)
 {
-    struct sigaction action = { .sa_handler = on_signal };
+    struct sigaction action = {.sa_handler = on_signal};
     /* No SA_RESTART: a wait for input ends, so that the prompt can react. */
     sigemptyset(&action.sa_mask);
     interrupt.L = L;
@@ -148,10 +148,13 @@ static int
 open_module(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "open", interrupt_open },     { "arm", interrupt_arm },
-        { "disarm", interrupt_disarm }, { "take", interrupt_take },
-        { "fd", interrupt_fd },         { "close", interrupt_close },
-        { NULL, NULL },
+        {"open", interrupt_open},
+        {"arm", interrupt_arm},
+        {"disarm", interrupt_disarm},
+        {"take", interrupt_take},
+        {"fd", interrupt_fd},
+        {"close", interrupt_close},
+        {NULL, NULL},
     };
     lua_newtable(L);
     for (const luaL_Reg *f = functions; f->name != NULL; f++) {
