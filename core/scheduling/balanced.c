@@ -393,15 +393,26 @@ sl_sched_balanced(const struct sl_sched_request *request, struct sl_sched_result
 int
 sl_sched_round_robin(const struct sl_sched_request *request, struct sl_sched_result *result)
 {
-    if (request->mode == SL_SCHED_MINIMAL) {
-        return balanced_minimal(request, result);
+    const struct sl_sched_request plain = sl_sched_without_auto(request);
+    if (plain.mode == SL_SCHED_MINIMAL) {
+        return balanced_minimal(&plain, result);
     }
     struct attempt attempt = {
-        .mode = request->mode,
+        .mode = plain.mode,
         .spread = SL_SCHED_SPREAD_TURNS,
         .is_in_turn = true,
     };
-    int rc = attempt_run(&attempt, request, result);
+    int rc = attempt_run(&attempt, &plain, result);
     sl_sched_model_destroy(&attempt.model);
     return rc;
+}
+
+struct sl_sched_request
+sl_sched_without_auto(const struct sl_sched_request *request)
+{
+    struct sl_sched_request plain = *request;
+    if (plain.master_alone == SL_SCHED_AUTO) {
+        plain.master_alone = SL_SCHED_NO;
+    }
+    return plain;
 }

@@ -286,7 +286,8 @@ sl_sched_even(const struct sl_sched_request *request, struct sl_sched_result *re
                           request->user_worker_count);
     }
     if (request->mode == SL_SCHED_MINIMAL) {
-        return sl_sched_balanced(request, result);
+        const struct sl_sched_request plain = sl_sched_without_auto(request);
+        return sl_sched_balanced(&plain, result);
     }
     struct even even = {0};
     int rc = even_run(&even, request, result);

@@ -400,6 +400,29 @@ test_round_robin_gives_one_each_in_turn(void **state)
 }
 
 static void
+test_round_robin_fills_all_slots_before_it_refuses(void **state)
+{
+    (void)state;
+    struct fx *f = fx_new();
+    fx_cluster(f, "10,2,2");
+    fx_component(f, "b", SL_SCHED_BOLT, 20);
+    fx_system(f, 1);
+    f->r.workers = 14;
+    struct sl_sched_result result = fx_assign(f, SL_SCHED_ROUND_ROBIN, SL_SCHED_NEW);
+    assert_string_equal(fx_spans(f, &result), "10,2,2");
+    fx_previous(f, &result);
+    sl_sched_result_destroy(&result);
+    for (int scheduler = SL_SCHED_EVEN; scheduler <= SL_SCHED_ROUND_ROBIN; scheduler++) {
+        result = fx_assign(f, scheduler, SL_SCHED_MINIMAL);
+        assert_int_equal(result.moved, 0);
+        sl_sched_result_destroy(&result);
+    }
+    f->r.workers = 15;
+    fx_refused(f, SL_SCHED_ROUND_ROBIN, SL_SCHED_NEW, SL_EUNSATISFIABLE, "need 15, free 14");
+    free(f);
+}
+
+static void
 test_round_robin_keeps_workers_that_have_a_node(void **state)
 {
     (void)state;
@@ -449,6 +472,7 @@ main(void)
         cmocka_unit_test(test_no_supervisor_at_all_is_refused_with_numbers),
         cmocka_unit_test(test_reserved_slots_stay_free),
         cmocka_unit_test(test_round_robin_gives_one_each_in_turn),
+        cmocka_unit_test(test_round_robin_fills_all_slots_before_it_refuses),
         cmocka_unit_test(test_round_robin_keeps_workers_that_have_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,10 @@ random_request(struct sl_random *random, const struct draw *draw)
                 sl_random_below(random, 3) == 0 ? 6800 + (int32_t)sl_random_below(random, 6) : -1);
         fx_share(f, NAMES[sl_random_below(random, bolts + spouts)],
                  1 + (uint32_t)sl_random_below(random, 4));
+        if (draw->has_resources && sl_random_below(random, 3) == 0) {
+            f->users[f->r.user_worker_count - 1].cpu = (double)sl_random_below(random, 4);
+            f->users[f->r.user_worker_count - 1].ram = (double)sl_random_below(random, 4) * 512;
+        }
     }
     return f;
 }
