@@ -198,6 +198,8 @@ function M.serve(work)
   io.stdout:flush()
   -- Without memory the handler above fails as well, and Lua puts a text in its place.
   if not ok and type(value) ~= 'table' then value = { memory = true } end
+  -- What was printed goes first: with the answer the call is over, and this process is killed.
+  io.stdout:flush()
   if not pcall(send, ok and { ok = true, result = value } or value) then
     collectgarbage()
     pcall(send, { memory = true })
