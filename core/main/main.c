@@ -1,10 +1,14 @@
 /* The streamlua executable: finds the Lua tree, makes a state and hands argv to streamlua.cli. */
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "base/thread.h"
 #include "main/executor_main.h"
 #include "main/interrupt.h"
 #include "main/lua_state.h"
@@ -61,8 +65,13 @@ fail:
     return 1;
 }
 
-int
-main(int argc, char **argv)
+struct arguments {
+    int argc;
+    char **argv;
+};
+
+static int
+run(int argc, char **argv)
 {
     char home[PATH_MAX + 256];
     if (sl_lua_home_find(home, sizeof(home)) != 0) {
@@ -81,4 +90,31 @@ main(int argc, char **argv)
     int code = run_cli(L, argc, argv);
     lua_close(L);
     return code;
+}
+
+/* Ends the process itself: after a fork this is the only thread of the child. */
+static void *
+lua_thread(void *argument)
+{
+    struct arguments *arguments = argument;
+    exit(run(arguments->argc, arguments->argv));
+}
+
+/* Lua runs on a thread of its own for the sake of its stack: see base/thread.h. */
+int
+main(int argc, char **argv)
+{
+    struct arguments arguments = {argc, argv};
+    struct sl_thread thread;
+    int rc = sl_thread_start(&thread, lua_thread, &arguments);
+    if (rc != 0) {
+        fprintf(stderr, "error: start a thread: %s\n", strerror(rc));
+        return 1;
+    }
+    /* Signals interrupt Lua, not this wait. */
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    sl_thread_join(&thread);
+    return 1;
 }

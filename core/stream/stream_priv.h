@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/histogram.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "stream/ring.h"
 #include "stream/types.h"
@@ -319,7 +320,7 @@ struct sl_executor {
     bool is_active;
     bool is_draining;
     bool is_finished_reported;
-    pthread_t thread;
+    struct sl_thread thread;
     bool has_thread;
     uint64_t idle_since_ns;
     /* Park: 1 while asleep; the futex word. */

@@ -496,7 +496,7 @@ sl_worker_start(struct sl_worker *self, sl_executor_main_fn main)
     for (int32_t i = 0; i < self->executor_count; i++) {
         struct thread_start *start = sl_alloc(sizeof(*start));
         *start = (struct thread_start){self, self->executors[i], main};
-        int rc = pthread_create(&self->executors[i]->thread, NULL, thread_main, start);
+        int rc = sl_thread_start(&self->executors[i]->thread, thread_main, start);
         if (rc != 0) {
             sl_free(start);
             /* Those that run already must not outlive the worker. */
@@ -517,7 +517,7 @@ sl_worker_join(struct sl_worker *self)
 {
     for (int32_t i = 0; i < self->executor_count; i++) {
         if (self->executors[i]->has_thread) {
-            pthread_join(self->executors[i]->thread, NULL);
+            sl_thread_join(&self->executors[i]->thread);
             self->executors[i]->has_thread = false;
         }
     }
