@@ -71,6 +71,8 @@ struct rig {
     /* Turns made, to see whether anything moved. */
     uint64_t turns;
     SL_VEC(struct rig_seen) seen;
+    /* Executors that have finished, as far as rig_wait has heard. */
+    int finished;
     void *user;
 };
 
@@ -609,19 +611,35 @@ rig_start(struct rig *rig)
     rig_command_all(rig, SL_COMMAND_ACTIVATE);
 }
 
-/* Waits for `count` more events of the kind; their texts must be empty. Fails after 20 s. */
+/* Waits for an event; fails after 20 s. */
+static inline int32_t
+rig_wait_any(struct rig *rig)
+{
+    struct sl_event event;
+    if (sl_worker_wait(rig->worker, 20000, &event) != 1) {
+        fail_msg("no event within 20 s");
+    }
+    assert_int_equal(event.text_len, 0);
+    rig->finished += event.kind == SL_EVENT_FINISHED;
+    rig->finished -= event.kind == SL_EVENT_RESUMED;
+    return event.kind;
+}
+
+/* Waits for `count` more events of the kind; their texts must be empty. */
 static inline void
 rig_wait(struct rig *rig, int32_t kind, int count)
 {
-    struct sl_event event;
     while (count > 0) {
-        if (sl_worker_wait(rig->worker, 20000, &event) != 1) {
-            fail_msg("no event of kind %d within 20 s", kind);
-        }
-        if (event.kind == kind) {
-            assert_int_equal(event.text_len, 0);
-            count--;
-        }
+        count -= rig_wait_any(rig) == kind;
+    }
+}
+
+/* Waits until all executors have finished. */
+static inline void
+rig_wait_finished(struct rig *rig)
+{
+    while (rig->finished < rig->worker->executor_count) {
+        rig_wait_any(rig);
     }
 }
 
