@@ -23,7 +23,7 @@ ring_ensure(struct sl_executor *from, int32_t to)
 }
 
 struct sl__outbox *
-sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest)
+sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cyclic)
 {
     struct sl_worker *worker = source->executor->worker;
     if (!ring_ensure(source->executor, worker->task_executor[dest])) {
@@ -36,6 +36,7 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest)
     self->stream = stream;
     self->dest_executor = worker->task_executor[dest];
     self->credit = worker->credit;
+    self->is_cyclic = is_cyclic;
     self->is_last = source->is_finished;
     __atomic_add_fetch(&worker->inbound[dest], 1, __ATOMIC_RELAXED);
     return self;

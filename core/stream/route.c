@@ -170,7 +170,7 @@ outbox_compare(const struct sl__outbox *outbox, int32_t stream, int32_t dest)
  * when there is no memory.
  */
 static struct sl__outbox *
-task_outbox(struct sl__task *task, int32_t stream, int32_t dest)
+task_outbox(struct sl__task *task, int32_t stream, int32_t dest, bool is_cyclic)
 {
     size_t low = 0;
     size_t high = task->outboxes.count;
@@ -186,9 +186,8 @@ task_outbox(struct sl__task *task, int32_t stream, int32_t dest)
         outbox_compare(task->outboxes.items[low], stream, dest) == 0) {
         return task->outboxes.items[low];
     }
-    struct sl__outbox *outbox = sl__outbox_new(task, stream, dest);
+    struct sl__outbox *outbox = sl__outbox_new(task, stream, dest, is_cyclic);
     if (outbox != NULL) {
-        outbox->is_retired = true;
         sl_vec_insert(&task->outboxes, low, outbox);
     }
     return outbox;
@@ -226,6 +225,7 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
     struct sl_worker *worker = task->executor->worker;
     const struct sl__component *component = &worker->components.items[reader->component];
     const struct sl__component *own = &worker->components.items[task->io.component];
+    bool is_cyclic = own->scc >= 0 && own->scc == component->scc;
     int32_t count = (int32_t)component->tasks.count;
     route->io.grouping = reader->grouping;
     route->io.component = reader->component;
@@ -236,15 +236,13 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
     route->order = sl_calloc((size_t)count + 1, sizeof(*route->order));
     route->sent = sl_calloc((size_t)count + 1, sizeof(*route->sent));
     for (int32_t i = 0; i < count; i++) {
-        struct sl__outbox *outbox = task_outbox(task, reader->stream, component->tasks.items[i]);
+        struct sl__outbox *outbox =
+            task_outbox(task, reader->stream, component->tasks.items[i], is_cyclic);
         if (outbox == NULL) {
             return sl_err_set(SL_ENOMEM, "out of memory for a queue to task %d",
                               component->tasks.items[i]);
         }
-        if (outbox->is_retired) {
-            outbox->is_retired = false;
-            outbox->is_cyclic = own->scc >= 0 && own->scc == component->scc;
-        }
+        outbox->is_retired = false;
         route->io.targets[i] = &outbox->io;
         route->order[i] = i;
     }

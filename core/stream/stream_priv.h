@@ -104,7 +104,7 @@ struct sl__outbox {
     /* Batches handed over and not yet executed. */
     int32_t in_flight;
     int32_t credit;
-    /* The edge is part of a cycle of bolts. */
+    /* The edge is part of a cycle of bolts; never changes, since receivers look at it. */
     bool is_cyclic;
     /* The sender has finished; whether the receiver has been told so. */
     bool is_last;
@@ -462,7 +462,8 @@ bool sl__outbox_is_idle(const struct sl__outbox *outbox);
 bool sl__outbox_hand_over(struct sl__outbox *outbox);
 void sl__outbox_released(struct sl_executor *executor, struct sl__outbox *outbox);
 /* NULL when there is no memory for a ring to the receiver's executor. */
-struct sl__outbox *sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest);
+struct sl__outbox *sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest,
+                                  bool is_cyclic);
 void sl__outbox_free(struct sl__outbox *outbox);
 
 /* route.c */
