@@ -5,7 +5,8 @@
 #   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
 #                                  linked with tests/fuzz/driver.c     label fuzz
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
-# `short` runs under the sanitizers too, `serial` runs with no other test beside it.
+# `short` runs under the sanitizers too, `serial` runs with no other test beside it, `functional` takes
+# a C test out of the label unit.
 if(NOT SL_TESTS)
   return()
 endif()
@@ -44,6 +45,10 @@ function(sl_add_test)
       set(timeout ${CMAKE_MATCH_1})
     endif()
   endforeach()
+  # A C test that needs a real server is not for the quick runs.
+  if("functional" IN_LIST labels)
+    list(REMOVE_ITEM labels unit)
+  endif()
   if("serial" IN_LIST labels)
     set(serial ON)
   endif()

@@ -61,7 +61,7 @@ struct sl_state_request {
 enum sl_state_link {
     /* Requests can be sent; `session` is ours. */
     SL_STATE_LINK_UP,
-    /* Not connected. The session may live on at the server. */
+    /* Not connected; `reason` may say why. The session may live on at the server. */
     SL_STATE_LINK_DOWN,
     /*
      * The session is over and its ephemeral nodes are gone. Watches were or will be called. The

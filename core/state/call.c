@@ -154,7 +154,9 @@ on_call_timer(void *arg)
     }
     char detail[SL_ERR_MSG_SIZE];
     if (!call->was_sent) {
-        snprintf(detail, sizeof(detail), "%s: no connection within %llu ms", call->store->name,
+        const char *reason = call->store->down_reason;
+        snprintf(detail, sizeof(detail), "%s: no connection within %llu ms",
+                 reason != NULL ? reason : call->store->name,
                  (unsigned long long)call->store->timeout_ms);
         finish(call, SL_EUNAVAIL, detail, NULL);
         return;

@@ -112,9 +112,17 @@ fire_all_watches(struct sl_state_store *self)
 }
 
 static void
+set_down_reason(struct sl_state_store *self, const char *reason)
+{
+    sl_free(self->down_reason);
+    self->down_reason = reason != NULL ? sl_strdup(reason) : NULL;
+}
+
+static void
 on_up(struct sl_state_store *self, uint64_t session)
 {
     bool is_new = session != self->session;
+    set_down_reason(self, NULL);
     self->is_up = true;
     self->session = session;
     self->contact_ms = now_ms(self);
@@ -177,6 +185,7 @@ on_link(void *ctx, enum sl_state_link link, uint64_t session, const char *reason
         break;
     case SL_STATE_LINK_DOWN:
         self->is_up = false;
+        set_down_reason(self, reason);
         suspend(self);
         break;
     case SL_STATE_LINK_EXPIRED:
@@ -261,6 +270,7 @@ store_free(struct sl_state_store *self)
     }
     sl_map_u64_destroy(&self->watches);
     sl_map_u64_destroy(&self->calls_by_ticket);
+    sl_free(self->down_reason);
     sl_free(self->failure);
     sl_free(self->name);
     sl_free(self);

@@ -17,6 +17,8 @@ struct sl_state_store {
 
     bool is_up;
     bool is_closing;
+    /* Why there is no connection, as far as the backend knows, or NULL. */
+    char *down_reason;
     /* Why the backend gave up, or NULL. */
     char *failure;
     uint64_t session;

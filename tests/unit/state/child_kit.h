@@ -1,4 +1,5 @@
 #pragma once
+#pragma GCC diagnostic ignored "-Wunused-function"
 /* Processes of their own for tests: a child runs a function and tells the test by a pipe. Children
  * are started while no store is open in the test, since threads do not survive fork. */
 

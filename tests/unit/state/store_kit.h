@@ -1,4 +1,5 @@
 #pragma once
+#pragma GCC diagnostic ignored "-Wunused-function"
 /* Calls that wait, for tests of stores: a call runs the fixture's runner until its callback came.
  */
 

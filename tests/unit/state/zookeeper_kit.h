@@ -1,0 +1,230 @@
+#pragma once
+#pragma GCC diagnostic ignored "-Wunused-function"
+/* Real ZooKeeper servers for tests: started in temporary directories on free loopback ports, and
+ * stopped with the test, whatever becomes of it. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unit.h"
+
+enum {
+    ZK_MEMBERS_MAX = 3,
+    ZK_START_MS = 30000,
+};
+
+struct zk_member {
+    pid_t pid;
+    int client_port;
+    int peer_port;
+    int election_port;
+};
+
+struct zk_ensemble {
+    char dir[64];
+    int count;
+    struct zk_member members[ZK_MEMBERS_MAX];
+};
+
+static int
+zk_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static bool
+zk_is_installed(void)
+{
+    return access("/usr/share/java/zookeeper.jar", R_OK) == 0;
+}
+
+static void
+zk_write_config(const struct zk_ensemble *ensemble, int index)
+{
+    char path[128];
+    const struct zk_member *member = &ensemble->members[index];
+    snprintf(path, sizeof(path), "%s/%d", ensemble->dir, index);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/%d/data", ensemble->dir, index);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/%d/zk.cfg", ensemble->dir, index);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file,
+            "tickTime=200\ninitLimit=50\nsyncLimit=5\nminSessionTimeout=400\n"
+            "maxSessionTimeout=60000\ndataDir=%s/%d/data\nclientPort=%d\n"
+            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+            "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,wchs,dump,conf,isro\n"
+            "maxClientCnxns=0\n",
+            ensemble->dir, index, member->client_port);
+    if (ensemble->count > 1) {
+        fprintf(file, "quorumListenOnAllIPs=false\n");
+        for (int i = 0; i < ensemble->count; i++) {
+            fprintf(file, "server.%d=127.0.0.1:%d:%d\n", i + 1, ensemble->members[i].peer_port,
+                    ensemble->members[i].election_port);
+        }
+        snprintf(path, sizeof(path), "%s/%d/data/myid", ensemble->dir, index);
+        FILE *id = fopen(path, "w");
+        fprintf(id, "%d\n", index + 1);
+        fclose(id);
+    }
+    fclose(file);
+}
+
+static void
+zk_start_member(struct zk_ensemble *ensemble, int index)
+{
+    char config[128];
+    char log[128];
+    snprintf(config, sizeof(config), "%s/%d/zk.cfg", ensemble->dir, index);
+    snprintf(log, sizeof(log), "%s/%d/log", ensemble->dir, index);
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(fd, 1);
+        dup2(fd, 2);
+        execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+               "-Xshare:auto", "-cp", "/etc/zookeeper/conf:/usr/share/java/zookeeper.jar",
+               "org.apache.zookeeper.server.quorum.QuorumPeerMain", config, (char *)NULL);
+        _exit(127);
+    }
+    ensemble->members[index].pid = pid;
+}
+
+/* The answer to `srvr`, or nothing while the member does not serve: it says "Mode: ..." then. */
+static void
+zk_ask(int port, char *text, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct timeval limit = {0, 150000};
+    size_t got = 0;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        write(fd, "srvr", 4) == 4) {
+        ssize_t part;
+        while (got < size - 1 && (part = read(fd, text + got, size - 1 - got)) > 0) {
+            got += (size_t)part;
+        }
+    }
+    text[got] = '\0';
+    close(fd);
+}
+
+/* Waits until the member serves. A member that boots answers nothing and closes nothing, so it is
+ * asked anew after a short time. */
+static void
+zk_wait_member(const struct zk_ensemble *ensemble, int index)
+{
+    char text[1024];
+    uint64_t start = sl_clock_mono_ms(sl_clock_system());
+    do {
+        if (sl_clock_mono_ms(sl_clock_system()) - start > ZK_START_MS) {
+            fail_msg("ZooKeeper member %d does not serve; see %s/%d/log", index, ensemble->dir,
+                     index);
+        }
+        poll(NULL, 0, 20);
+        zk_ask(ensemble->members[index].client_port, text, sizeof(text));
+    } while (strstr(text, "Mode: ") == NULL);
+}
+
+static bool
+zk_is_leader(const struct zk_ensemble *ensemble, int index)
+{
+    char text[1024];
+    zk_ask(ensemble->members[index].client_port, text, sizeof(text));
+    return strstr(text, "Mode: leader") != NULL;
+}
+
+static void
+zk_start(struct zk_ensemble *ensemble, int count)
+{
+    memset(ensemble, 0, sizeof(*ensemble));
+    strcpy(ensemble->dir, "/tmp/sl-zookeeper-XXXXXX");
+    assert_non_null(mkdtemp(ensemble->dir));
+    ensemble->count = count;
+    for (int i = 0; i < count; i++) {
+        ensemble->members[i].client_port = zk_free_port();
+        ensemble->members[i].peer_port = zk_free_port();
+        ensemble->members[i].election_port = zk_free_port();
+    }
+    for (int i = 0; i < count; i++) {
+        zk_write_config(ensemble, i);
+        zk_start_member(ensemble, i);
+    }
+    for (int i = 0; i < count; i++) {
+        zk_wait_member(ensemble, i);
+    }
+}
+
+static void
+zk_signal(const struct zk_ensemble *ensemble, int index, int signal)
+{
+    kill(ensemble->members[index].pid, signal);
+}
+
+static void
+zk_kill_member(struct zk_ensemble *ensemble, int index)
+{
+    struct zk_member *member = &ensemble->members[index];
+    if (member->pid != 0) {
+        kill(member->pid, SIGKILL);
+        waitpid(member->pid, NULL, 0);
+        member->pid = 0;
+    }
+}
+
+static int
+zk_remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+    (void)stat;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void
+zk_stop(struct zk_ensemble *ensemble)
+{
+    for (int i = 0; i < ensemble->count; i++) {
+        zk_kill_member(ensemble, i);
+    }
+    nftw(ensemble->dir, zk_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* "127.0.0.1:port,..." of all members. */
+static void
+zk_hosts(const struct zk_ensemble *ensemble, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < ensemble->count; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s127.0.0.1:%d", i > 0 ? "," : "",
+                                 ensemble->members[i].client_port);
+    }
+}
