@@ -222,6 +222,27 @@ describe('the REPL at a terminal', function()
     end)
   end)
 
+  it('drains a running topology on Ctrl-C and goes on', function()
+    at_prompt(function(t, folder)
+      process.write_file(folder .. '/endless.lua', (SCRIPT:gsub('if n > 10 then return streamlua.DONE end',
+        "if n == 1 then io.stderr:write('is under way\\n') end")))
+      enter(t, "t = load_topology 'endless.lua'")
+      for _ = 1, 2 do
+        t:type('r = run(t)\n')
+        t:expect('is under way')
+        t:type('\3')
+        t:expect(PROMPT)
+        assert.truthy(enter(t, 'r.components.spout.emitted > 0'):find('true', 1, true))
+      end
+      -- Ctrl-C is the session's again.
+      t:type('print("star" .. "ted") while true do end\n')
+      t:expect('started')
+      t:type('\3')
+      t:expect('error: interrupted')
+      t:expect(PROMPT)
+    end)
+  end)
+
   it('says that no cluster can be reached', function()
     at_prompt(function(t)
       assert.truthy(enter(t, "connect 'prod'"):find("cluster 'prod': no cluster can be reached", 1,
