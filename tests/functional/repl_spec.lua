@@ -57,7 +57,7 @@ end
 local function enter(t, line)
   t:type(line .. '\n')
   local shown = t:expect(PROMPT)
-  return shown:gsub('^[^\n]*\n', '')
+  return (shown:gsub('^[^\n]*\n', ''))
 end
 
 describe('the REPL at a terminal', function()
@@ -210,6 +210,17 @@ describe('the REPL at a terminal', function()
         t:expect('42')
         t:expect(PROMPT)
       end)
+    end)
+  end)
+
+  it('goes on without a history where none can be written', function()
+    in_folder(function(folder)
+      process.write_file(folder .. '/state', 'a file, no folder')
+      local t = terminal.start({ 'repl' }, { cwd = folder, env = environment(folder) })
+      t:expect(PROMPT)
+      assert.equal('42\n', enter(t, '6 * 7'))
+      assert.equal('43\n', enter(t, '6 * 7 + 1'))
+      assert.equal(0, t:finish())
     end)
   end)
 

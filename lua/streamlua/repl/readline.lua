@@ -54,8 +54,13 @@ function M.open(options)
   rl.set_options { histfile = '', keeplines = HISTORY_LINES, auto_add = false }
   if options.history then
     make_folder(options.history)
-    rl.set_options { histfile = options.history }
-    self.has_history = true
+    -- Where it can not be written the session goes on without, and says nothing with every line.
+    local file = io.open(options.history, 'ab')
+    if file then
+      file:close()
+      rl.set_options { histfile = options.history }
+      self.has_history = true
+    end
   end
   -- Its own handler would keep Ctrl-C until the next key.
   if self.library then self.library.rl_catch_signals = 0 end

@@ -91,6 +91,36 @@ test_bug_4_user_workers_count_once_and_all_hold_after_every_rebalance(void **sta
 }
 
 static void
+test_a_dead_user_worker_comes_back_on_its_host(void **state)
+{
+    (void)state;
+    struct fx *f = fx_word_count("4,4,4", 3);
+    fx_user(f, "h2", -1);
+    fx_share(f, "spout", 1);
+    fx_share(f, "split", 2);
+    fx_user(f, "h3", -1);
+    fx_share(f, "count", 1);
+    after_start(f);
+    fx_kill(f, "s2", 6800);
+    struct sl_sched_result result = fx_assign(f, SL_SCHED_BALANCED, SL_SCHED_MONITOR);
+    assert_string_equal(fx_worker_of(&result, 1)->supervisor, "s2");
+    assert_int_equal(fx_worker_of(&result, 1)->port, 6801);
+    assert_ptr_equal(fx_worker_of(&result, 1), fx_worker_of(&result, 2));
+    assert_ptr_equal(fx_worker_of(&result, 1), fx_worker_of(&result, 9));
+    /* The other definition runs in a worker that lives: it is not made twice. */
+    assert_int_equal(result.worker_count, 3);
+    sl_sched_result_destroy(&result);
+    /* Another worker dies: the definitions that live take nothing of it. */
+    f->r.dead_task_count = 0;
+    fx_kill(f, "s1", 6800);
+    result = fx_assign(f, SL_SCHED_BALANCED, SL_SCHED_MONITOR);
+    assert_int_equal(result.worker_count, 3);
+    assert_int_equal(fx_worker_of(&result, 1)->port, 6800);
+    sl_sched_result_destroy(&result);
+    free(f);
+}
+
+static void
 test_bug_6_a_full_pinned_host_is_named(void **state)
 {
     (void)state;
@@ -450,6 +480,7 @@ main(void)
         cmocka_unit_test(test_bug_3_all_ports_pinned_is_accepted),
         cmocka_unit_test(test_bug_3_keep_on_a_full_cluster_succeeds),
         cmocka_unit_test(test_bug_4_user_workers_count_once_and_all_hold_after_every_rebalance),
+        cmocka_unit_test(test_a_dead_user_worker_comes_back_on_its_host),
         cmocka_unit_test(test_bug_6_a_full_pinned_host_is_named),
         cmocka_unit_test(test_bug_6_a_taken_pinned_port_is_named),
         cmocka_unit_test(test_two_pins_to_one_port_are_refused),
