@@ -363,7 +363,8 @@ cost_update(struct sl__task *task, uint64_t taken_ns, int32_t count)
     if (task->cost_ns > 0 && cost > task->cost_ns * 2) {
         cost = task->cost_ns * 2;
     }
-    task->cost_ns = task->cost_ns > 0 ? (task->cost_ns + cost) / 2 : cost;
+    double smoothed = task->cost_ns > 0 ? (task->cost_ns + cost) / 2 : cost;
+    __atomic_store(&task->cost_ns, &smoothed, __ATOMIC_RELAXED);
 }
 
 static struct sl__queue *

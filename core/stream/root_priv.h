@@ -103,7 +103,7 @@ sl__root_finish(struct sl__task *task, struct sl__root *root, bool has_failed)
         uint32_t latency = (uint32_t)(task->executor->now_ns >> SL__ROOT_TIME_SHIFT) - root->start;
         if (latency != task->latency_value) {
             sl__latency_settle(task);
-            task->latency_value = latency;
+            sl__publish(&task->latency_value, latency);
         }
         sl__publish(&task->latency_count, task->latency_count + 1);
     }

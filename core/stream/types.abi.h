@@ -272,6 +272,9 @@ struct sl_task_stats {
     /* Records in its input, without what is on its way there. */
     double queued;
     double pending;
+    /* Of spouts from the emit of the last completed root to its end, of bolts of one execute; 0 =
+     * not known. */
+    double latency_ns;
 };
 
 /* Where a task of the plan belongs. */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "stream/executor.h"
+#include "stream/root_priv.h"
 #include "stream/stream_priv.h"
 #include "topology/topology.h"
 
@@ -275,8 +276,8 @@ sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int3
                           component, key_count);
     }
     bool is_keyed = grouping == SL_GROUPING_FIELDS || grouping == SL_GROUPING_PARTIAL_KEY;
-    if (grouping < SL_GROUPING_SHUFFLE || grouping > SL_GROUPING_CUSTOM || (key_count > 0 && keys == NULL) ||
-        (is_keyed && key_count == 0)) {
+    if (grouping < SL_GROUPING_SHUFFLE || grouping > SL_GROUPING_CUSTOM ||
+        (key_count > 0 && keys == NULL) || (is_keyed && key_count == 0)) {
         return sl_err_set(SL_EINVAL, "grouping %d with %d keys", grouping, key_count);
     }
     for (int32_t i = 0; i < key_count; i++) {
@@ -677,6 +678,11 @@ sl_worker_stats(struct sl_worker *self, int32_t id, struct sl_task_stats *out)
         out->pending = __atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
                        __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED);
         out->queued = (double)__atomic_load_n(&task->queued, __ATOMIC_RELAXED);
+        out->latency_ns =
+            task->io.kind == SL_TASK_SPOUT
+                ? (double)((uint64_t)__atomic_load_n(&task->latency_value, __ATOMIC_RELAXED)
+                           << SL__ROOT_TIME_SHIFT)
+                : counter_read(&task->cost_ns);
     }
     pthread_mutex_unlock(&self->plan_lock);
     return task != NULL ? 0 : sl_err_set(SL_ENOTFOUND, "task %d is not attached", id);

@@ -55,7 +55,7 @@ describe('a task that does not come back from user code', function()
   it('does not outlive the time to live, wherever it is', function()
     local running = {}
     for _, where in ipairs({ 'open', 'next_tuple', 'ack', 'prepare', 'execute', 'finish' }) do
-      running[where] = start(where, '--ttl', '500ms', '--executors', '2')
+      running[where] = start(where, '--ttl', '3s', '--executors', '2')
     end
     for where, p in pairs(running) do
       local r = p:wait()
@@ -101,7 +101,7 @@ t:bolt('sink', streamlua.bolt {
 return t
 ]])
     -- The shell holds both ends of the pipe and reads nothing.
-    local r = process.run({ '-c', ("mkfifo '%s/out' && exec 5<>'%s/out' && '%s' run '%s' --ttl 500ms >&5")
+    local r = process.run({ '-c', ("mkfifo '%s/out' && exec 5<>'%s/out' && '%s' run '%s' --ttl 2s >&5")
       :format(files.folder(), files.folder(), process.binary, path) }, { program = 'bash' })
     assert.equal(0, r.code, r.stderr)
     assert.truthy(r.stderr:find('still in user code: sink[0]', 1, true), r.stderr)
@@ -115,13 +115,19 @@ describe('progress', function()
     local path = files.write('topo.lua', [[
 local streamlua = require 'streamlua'
 local t = streamlua.topology('slow')
-t:spout('source', streamlua.spout { fields = { 'n' }, next_tuple = function() end })
+t:spout('source', streamlua.spout {
+  fields = { 'n' },
+  next_tuple = function(self, collector)
+    self.n = (self.n or 0) + 1
+    if self.n <= 10 then collector:emit({ self.n }, { id = self.n }) end
+  end,
+})
 t:bolt('sink', streamlua.bolt { execute = function() end }):shuffle('source')
 return t
 ]])
     local p = process.start({ 'run', path })
-    p:expect('stderr', 'source: 0 tuples/s, latency %-, queue 0, failed 0\n')
-    p:expect('stderr', 'sink: 0 tuples/s, latency %-, queue 0, failed 0\n')
+    p:expect('stderr', 'source: [%d.]+ tuples/s, latency [%d.]+ms, queue 0, failed 0\n')
+    p:expect('stderr', 'sink: [%d.]+ tuples/s, latency [%d.e-]+ms, queue 0, failed 0\n')
     p:signal('TERM')
     local r = p:wait()
     assert.equal(143, r.code)

@@ -467,6 +467,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field errors number
 ---@field queued number
 ---@field pending number
+---@field latency_ns number
 
 --- Where a task of the plan belongs.
 ---@class sl_planned: ffi.cdata*

@@ -16,7 +16,7 @@ local M = {}
 --- A task that stays in user code for so long while the run wants to end is stuck.
 M.STUCK_MS = 5000
 --- How long a run that has reached its time to live may go on draining.
-M.TTL_DRAIN_MS = 5000
+M.TTL_DRAIN_MS = 2000
 -- How long executors may take to clean up.
 local STOP_MS = 5000
 

@@ -440,7 +440,8 @@ function Worker:remove_task(id, options) return self:change({ remove = { id } },
 local stats_t = ffi.typeof('struct sl_task_stats')
 local COUNTERS = { 'emitted', 'executed', 'acked', 'failed', 'errors', 'queued', 'pending' }
 
---- Counters by component: { [name] = { emitted=, executed=, acked=, failed=, errors=, pending= } }.
+--- Counters by component: { [name] = { emitted=, executed=, acked=, failed=, errors=, queued=, pending=,
+--- latency_ms= of its slowest task at present, nil = not known } }.
 function Worker:stats()
   local out = {}
   local stats = stats_t()
@@ -455,7 +456,13 @@ function Worker:stats()
     count(sums)
   end
   for id, task in pairs(self.plan.task) do
-    if C.sl_abi_worker_stats(self.pointer, id, stats) == 0 then count(out[task.component.name]) end
+    if C.sl_abi_worker_stats(self.pointer, id, stats) == 0 then
+      local sums = out[task.component.name]
+      count(sums)
+      if stats.latency_ns > 0 then
+        sums.latency_ms = math.max(sums.latency_ms or 0, stats.latency_ns / 1e6)
+      end
+    end
   end
   return out
 end

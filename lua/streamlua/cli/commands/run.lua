@@ -50,7 +50,8 @@ local function progress_printer(display, topology)
       rows[i] = {
         name = entry.name,
         rate = (total - (before[entry.name] or 0)) / math.max(seconds - before_s, 1e-3),
-        queue = sums.pending,
+        latency_ms = sums.latency_ms,
+        queue = entry.kind == 'spout' and sums.pending or sums.queued,
         failed = sums.failed + sums.errors,
       }
       before[entry.name] = total
@@ -81,6 +82,8 @@ local function print_advice(context, advice)
   end
 end
 
+local function three_digits(x) return (x < 999.5 and '%.3g' or '%.0f'):format(x) end
+
 local function print_summary(context, topology, summary)
   local rows = {}
   for i, name in ipairs(sorted_names(topology)) do
@@ -96,8 +99,8 @@ local function print_summary(context, topology, summary)
   context.stderr:write(output.table_text(columns, rows, { color = context.color_stderr }))
   local latency = summary.complete_latency_ms
   context.stderr:write(('topology %s: %.2f s%s\n'):format(summary.topology, summary.seconds,
-    latency and (', complete latency p50 %.3g ms, p99 %.3g ms'):format(latency.p50, latency.p99)
-    or ''))
+    latency and (', complete latency p50 %s ms, p99 %s ms'):format(three_digits(latency.p50),
+      three_digits(latency.p99)) or ''))
   print_advice(context, summary.advice or {})
 end
 
