@@ -956,6 +956,7 @@ outboxes_flush(struct sl_executor *self, uint64_t age_ns)
 {
     bool has_moved = false;
     size_t kept = 0;
+    self->is_ring_full &= age_ns > 0;
     for (size_t i = 0; i < self->touched.count; i++) {
         struct sl__task *task = self->touched.items[i];
         bool is_empty = !task->is_busy;
@@ -1008,7 +1009,8 @@ next_deadline(const struct sl_executor *self)
     bool is_inside = self->stack.count > 0;
     uint64_t deadline = is_inside || self->round_at_ns < self->timer_at_ns ? self->round_at_ns
                                                                            : self->timer_at_ns;
-    if (sl__acks_waiting(self) > 0 || (self->pool.has_failed && self->touched.count > 0)) {
+    if (sl__acks_waiting(self) > 0 || self->is_ring_full ||
+        (self->pool.has_failed && self->touched.count > 0)) {
         /* Nobody rings when there is room in a ring again, or memory. */
         uint64_t soon = self->now_ns + SL__FLUSH_NS;
         deadline = soon < deadline ? soon : deadline;
@@ -1172,7 +1174,8 @@ sl_executor_await(struct sl_executor *self, struct sl_turn *turn, struct sl_outb
         intake(self);
         bool has_buffer = wanted->batch != NULL || sl__pool_has_block(&self->pool) ||
                           sl__outbox_is_entitled(wanted);
-        if (sl__outbox_can_hand_over(wanted) && has_buffer) {
+        self->is_ring_full = false;
+        if (sl__outbox_has_way(wanted) && has_buffer) {
             wake_up(self);
             turn->kind = SL_TURN_READY;
             return SL_TURN_READY;

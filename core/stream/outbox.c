@@ -68,6 +68,31 @@ sl__outbox_can_hand_over(const struct sl__outbox *self)
     return in_flight(self) < most;
 }
 
+/* The ring to the receiver's executor, NULL when that is this one. */
+static struct sl_ring *
+outbox_ring(const struct sl__outbox *self)
+{
+    struct sl_worker *worker = self->executor->worker;
+    if (self->dest_executor == self->executor->index) {
+        return NULL;
+    }
+    return worker->data[self->executor->index * worker->executor_count + self->dest_executor];
+}
+
+bool
+sl__outbox_has_way(const struct sl__outbox *self)
+{
+    if (!sl__outbox_can_hand_over(self)) {
+        return false;
+    }
+    struct sl_ring *ring = outbox_ring(self);
+    if (self->io.count > 0 && ring != NULL && !sl_ring_has_room(ring)) {
+        self->executor->is_ring_full = true;
+        return false;
+    }
+    return true;
+}
+
 bool
 sl__outbox_is_entitled(const struct sl__outbox *self)
 {
@@ -122,15 +147,13 @@ sl__outbox_hand_over(struct sl__outbox *self)
     if (self->dest_executor == executor->index) {
         sl__executor_deliver(executor, batch);
     } else {
-        struct sl_worker *worker = executor->worker;
-        struct sl_ring *ring =
-            worker->data[executor->index * worker->executor_count + self->dest_executor];
-        if (!sl_ring_push(ring, &batch)) {
+        if (!sl_ring_push(outbox_ring(self), &batch)) {
             __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
             self->batch = batch;
+            executor->is_ring_full = true;
             return false;
         }
-        sl__executor_ring_bell(worker->executors[self->dest_executor]);
+        sl__executor_ring_bell(executor->worker->executors[self->dest_executor]);
     }
     self->is_last_sent = self->is_last;
     outbox_forget_buffer(self);

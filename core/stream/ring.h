@@ -71,6 +71,16 @@ sl_ring_push(struct sl_ring *self, const void *item)
     return true;
 }
 
+/* Producer: true when a push would succeed. */
+static inline bool
+sl_ring_has_room(struct sl_ring *self)
+{
+    if (self->tail - self->head_seen > self->mask) {
+        self->head_seen = __atomic_load_n(&self->head, __ATOMIC_ACQUIRE);
+    }
+    return self->tail - self->head_seen <= self->mask;
+}
+
 /* Producer: copies as many of the items as fit and publishes them at once; how many. */
 static inline uint32_t
 sl_ring_push_many(struct sl_ring *self, const void *items, uint32_t count)

@@ -320,6 +320,8 @@ struct sl_executor {
     bool is_active;
     bool is_draining;
     bool is_finished_reported;
+    /* Something could not be handed over because a ring was full: nobody rings when it is not. */
+    bool is_ring_full;
     struct sl_thread thread;
     bool has_thread;
     uint64_t idle_since_ns;
@@ -454,6 +456,8 @@ void sl__pool_destroy(struct sl__pool *pool);
 
 /* outbox.c */
 bool sl__outbox_can_hand_over(const struct sl__outbox *outbox);
+/* The same, and there is room in the ring to the receiver's executor. */
+bool sl__outbox_has_way(const struct sl__outbox *outbox);
 /* True when the outbox may have a buffer although the pool is used up. */
 bool sl__outbox_is_entitled(const struct sl__outbox *outbox);
 /* True when it holds neither records nor a mark. */

@@ -95,6 +95,23 @@ ways.describe('back pressure', function(way)
     assert.equal(way.executors > 1 and 6 or 1, #cluster:acked('free'))
   end)
 
+  it('waits for room when more is on its way between two executors than a ring holds', function()
+    local t = streamlua.topology('wide')
+    local count = 30
+    t:spout('source', streamlua.spout {
+      fields = { 'n', 'text' },
+      next_tuple = function(_, collector)
+        for i = 1, count do collector:emit({ i, ('x'):rep(1000) }, { id = i }) end
+        return streamlua.DONE
+      end,
+    })
+    t:bolt('wide', streamlua.bolt { execute = function() end }, { parallelism = 1500 })
+      :all('source')
+    local cluster = way.cluster({ capture = false }):run(t, way.options()):wait()
+    assert.equal(1500 * count, cluster:stats().wide.executed)
+    assert.equal(count, #cluster:acked('source'))
+  end)
+
   it('kills a topology whose emit waits', function()
     local cleaned = 0
     local t = streamlua.topology('killed', { max_spout_pending = 1 })
