@@ -134,6 +134,7 @@ local function ack_loop(rt, state)
       if tap then tap.failed(rt, id) end
       if on_fail then on_fail(self, id) end
     end
+    if state.is_cut then return end
   end
 end
 
@@ -145,7 +146,7 @@ local function run_all(rt, loop, state)
       rt.report_error(err, 'ack')
       state.at = state.at + 1
     end
-  until ok or state.at >= state.count
+  until ok or state.is_cut or state.at >= state.count
 end
 
 -- Roots that completed during a call of next_tuple and whose slots were needed at once.
@@ -161,11 +162,18 @@ local function aside_loop(rt, state)
   end
 end
 
---- Takes completed roots aside, so that their slots are free again inside a call of next_tuple.
+--- Takes completed roots aside, so that their slots are free again inside a call of next_tuple, or of
+--- an ack or fail that emits. What the loop over completed roots has told already is done with.
 function Task:take_aside()
   local aside = self.aside or {}
   self.aside = aside
-  for i = 0, self.task.done_count - 1 do
+  local first = 0
+  local telling = self.telling
+  if telling and not telling.is_cut then
+    telling.is_cut = true
+    first = telling.at + 1
+  end
+  for i = first, self.task.done_count - 1 do
     local entry = self.task.done[i]
     local slot, has_failed = rshift(entry, 1), band(entry, 1) == 1
     local is_retried = false
@@ -176,21 +184,25 @@ function Task:take_aside()
         self.replays:forget(slot)
       end
     end
-    if not is_retried then aside[#aside + 1] = { id = self.ids[slot], has_failed = has_failed } end
+    if is_retried then
+      self.has_retried = true
+    else
+      aside[#aside + 1] = { id = self.ids[slot], has_failed = has_failed }
+    end
   end
   C.sl_abi_roots_release(self.task, self.task.done_count)
 end
 
--- Tells what was taken aside; whether any of it had failed.
+-- Tells what was taken aside, also what is while it is told; whether any of it had failed.
 local function tell_aside(rt)
-  local aside = rt.aside
-  if not aside then return false end
-  rt.aside = nil
-  run_all(rt, aside_loop, { at = 0, count = #aside, list = aside })
-  for _, entry in ipairs(aside) do
-    if entry.has_failed then return true end
+  local has_failed = false
+  while rt.aside do
+    local aside = rt.aside
+    rt.aside = nil
+    run_all(rt, aside_loop, { at = 0, count = #aside, list = aside })
+    for _, entry in ipairs(aside) do has_failed = has_failed or entry.has_failed end
   end
-  return false
+  return has_failed
 end
 
 --- Calls next_tuple up to turn.count times; replays that are due come first.
@@ -200,6 +212,7 @@ function Task:run_spout(turn)
   if self.replays then
     local emitted
     emitted, again_ms = self.replays:emit_due(turn.count)
+    if tell_aside(self) and self.definition.fail then self.is_user_done = false end
     if emitted > 0 then
       C.sl_abi_spout_end(pointer, turn, emitted, SPOUT_EMITTED, -1)
       return
@@ -235,10 +248,13 @@ end
 --- Tells the spout of completed roots.
 function Task:run_acks(turn)
   local state = { at = 0, count = turn.count, reopen = false, has_failed = false }
+  self.telling, self.has_retried = state, false
   run_all(self, ack_loop, state)
-  C.sl_abi_roots_release(self.task, state.count)
-  if state.has_failed and self.definition.fail then self.is_user_done = false end
-  if state.reopen or (state.has_failed and self.definition.fail) then
+  self.telling = nil
+  if not state.is_cut then C.sl_abi_roots_release(self.task, state.count) end
+  local has_failed = tell_aside(self) or state.has_failed
+  if has_failed and self.definition.fail then self.is_user_done = false end
+  if state.reopen or self.has_retried or (has_failed and self.definition.fail) then
     C.sl_abi_spout_reopen(self.task)
   end
   C.sl_abi_turn_end(self.executor.pointer, turn)

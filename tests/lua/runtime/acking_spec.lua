@@ -562,6 +562,38 @@ ways.describe('acking', function(way)
     assert.equal(0, cluster:stats().spout.pending)
   end)
 
+  it('lets ack and fail emit, also more than may be pending', function()
+    local told = {}
+    local t = streamlua.topology('again', { max_spout_pending = 2 })
+    t:spout('spout', streamlua.spout {
+      fields = { 'n' },
+      next_tuple = function(self, collector)
+        self.collector = collector
+        if self.has_begun then return streamlua.DONE end
+        self.has_begun = true
+        for i = 1, 4 do collector:emit({ 'first' }, { id = 'first ' .. i }) end
+      end,
+      ack = function(_, id) told[#told + 1] = 'acked ' .. id end,
+      fail = function(self, id)
+        told[#told + 1] = 'failed ' .. id
+        for i = 1, 5 do self.collector:emit({ 'second' }, { id = id .. '.' .. i }) end
+      end,
+    })
+    t:bolt('second', streamlua.bolt { execute = function(_, tuple)
+      if tuple.n == 'first' then error('fails') end
+    end }):shuffle('spout')
+    local cluster = way.run(t):wait():advance('1s'):wait()
+    local expected = {}
+    for i = 1, 4 do
+      expected[#expected + 1] = 'failed first ' .. i
+      for k = 1, 5 do expected[#expected + 1] = ('acked first %d.%d'):format(i, k) end
+    end
+    assert.same(sorted(expected), sorted(told))
+    assert.equal(4, #cluster:failed('spout'))
+    assert.equal(20, #cluster:acked('spout'))
+    assert.equal(0, cluster:stats().spout.pending)
+  end)
+
   it('opens a spout that was DONE again when a tuple fails', function()
     local calls_after = 0
     local t = streamlua.topology('reopen')
