@@ -91,12 +91,8 @@ local function core_seconds(bench, prepared, name)
   return seconds, moved
 end
 
-ffi.cdef 'int malloc_trim(size_t);'
-
--- Highest resident set of this process since the last call, above what it was then, in MB. What the
--- allocator keeps for later would hide what is needed, so it gives that back first.
+-- Highest resident set since the last call, above what it was then, in MB.
 local function peak_since_start()
-  ffi.C.malloc_trim(0)
   local function field(name)
     local file = assert(io.open('/proc/self/status', 'r'))
     local text = file:read('*a')
@@ -129,6 +125,25 @@ local function figure(bench, variant, name, value, unit, more)
   bench:report(line)
 end
 
+-- The request of a scheduler and mode for n tasks.
+local function request_for(name, mode, n)
+  local request = request_of(n)
+  if name == 'packed' then request.plan = plan_of(request) end
+  if mode == 'new' then return request end
+  return change_of(request, assert(native.assign(request, 'balanced')), mode)
+end
+
+-- Memory that the core takes, measured in a process of its own: what an allocator has from before
+-- would hide it.
+local function peak_megabytes(name, mode, n)
+  local program = require('streamlua.sandbox').program()
+  local path = debug.getinfo(1, 'S').source:sub(2)
+  local pipe = assert(io.popen(("'%s' exec '%s' peak %s %s %d"):format(program, path, name, mode, n)))
+  local text = pipe:read('*a')
+  pipe:close()
+  return assert(tonumber(text), text)
+end
+
 -- Measures one scheduler (with a mode) and returns the seconds of the core.
 local function measure(bench, label, name, n, limit, request)
   local rounds = n >= 1e5 and 2 or 4
@@ -136,9 +151,7 @@ local function measure(bench, label, name, n, limit, request)
   local title = ('%s, n = %d'):format(label, n)
   local prepared = native.prepare(request)
   collectgarbage()
-  local peak = peak_since_start()
   local seconds, moved = core_seconds(bench, prepared, name)
-  local megabytes = peak()
   seconds = bench:least(rounds, function()
     return math.min(seconds, (core_seconds(bench, prepared, name)))
   end)
@@ -148,9 +161,18 @@ local function measure(bench, label, name, n, limit, request)
   assert(native.assign(request, name))
   figure(bench, variant, title .. ', lua', bench:now() - before, 's', { limit = limit })
   figure(bench, variant, title, n / seconds, 'tasks/s')
-  figure(bench, variant, title .. ', peak', megabytes, 'MB')
+  figure(bench, variant, title .. ', peak', peak_megabytes(name, request.mode, n), 'MB')
   if request.previous then figure(bench, variant, title .. ', moved', moved, 'tasks') end
   return seconds
+end
+
+if arg and arg[1] == 'peak' then
+  local name, mode, n = arg[2], arg[3], tonumber(arg[4])
+  local prepared = native.prepare(request_for(name, mode, n))
+  collectgarbage()
+  local peak = peak_since_start()
+  core_seconds({ now = function() return 0 end }, prepared, name)
+  print(peak())
 end
 
 return {
@@ -169,17 +191,13 @@ return {
     for power = 3, last do
       local n = 10 ^ power
       local limit = bench:least(2, function() return sort_seconds(bench, n) end)
-      local request = request_of(n)
       for _, name in ipairs(native.names) do
-        request.plan = name == 'packed' and plan_of(request) or nil
-        note(name, power, measure(bench, name, name, n, limit, request))
+        note(name, power, measure(bench, name, name, n, limit, request_for(name, 'new', n)))
       end
-      request.plan = nil
-      local previous = assert(native.assign(request, 'balanced'))
       for _, mode in ipairs({ 'keep', 'reassign', 'minimal' }) do
         local label = 'balanced-' .. mode
         note(label, power, measure(bench, label, 'balanced', n, limit,
-          change_of(request, previous, mode)))
+          request_for('balanced', mode, n)))
       end
     end
     for _, label in ipairs(order) do
