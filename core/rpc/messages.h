@@ -177,6 +177,7 @@ struct sl_slot_notice {
     uint64_t allocation;
     const char *cause;
     uint64_t token;
+    bool is_unfulfillable;
 };
 
 struct sl_slots_accepted {

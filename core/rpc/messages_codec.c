@@ -291,6 +291,7 @@ sl_slot_notice_encode(const struct sl_slot_notice *notice, struct sl_buf *out)
     message.allocation = notice->allocation;
     message.cause = text_of(notice->cause);
     message.token = notice->token;
+    message.is_unfulfillable = notice->is_unfulfillable;
     sl_message_pack(&message.base, out);
 }
 
@@ -311,6 +312,7 @@ sl_slot_notice_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
         .allocation = message->allocation,
         .cause = message->cause,
         .token = message->token,
+        .is_unfulfillable = message->is_unfulfillable,
     };
     rc = check_name("resource name", notice->resource);
     return rc != 0 ? rc : check_name("topology name", notice->topology);

@@ -1,0 +1,47 @@
+#pragma once
+/* A registered process at the one it registered with: its gateway and its heartbeat. */
+
+#include "base/text.h"
+#include "rpc/heartbeat.h"
+#include "rpc/messages.h"
+#include "rpc/rpc.h"
+
+/* A watch on who leads what, given to a role: changes come back through functions of the role. */
+struct sl_leader_watch {
+    /* Begins to report the leader of a topology. Not 0: can not be watched. */
+    int (*start)(void *ctx, const char *topology);
+    void (*stop)(void *ctx, const char *topology);
+    void *ctx;
+};
+
+struct sl_peer {
+    char resource[SL_NAME_MAX + 1];
+    char address[SL_ADDRESS_TEXT_SIZE];
+    /* Drawn at the start of its process. */
+    uint64_t process;
+    struct sl_rpc_gateway *gateway;
+    /* NULL while it is not monitored. */
+    struct sl_heartbeats *heartbeats;
+    /* Our own name, and the method that asks the peer. */
+    const char *self;
+    uint32_t method;
+};
+
+/* Makes the gateway to the peer's endpoint. SL_EINVAL for a bad address. */
+int sl_peer_create(struct sl_peer *peer, struct sl_rpc *rpc, const char *resource, uint64_t process,
+                   const char *address, const char *endpoint, uint64_t token);
+
+/* Ends the monitoring and the gateway. A last word that was sent still arrives. */
+void sl_peer_destroy(struct sl_peer *peer);
+
+/* Asks the peer at every interval of `heartbeats`, by `method`. */
+void sl_peer_monitor(struct sl_peer *peer, struct sl_heartbeats *heartbeats, const char *self,
+                     uint32_t method);
+
+/* Answers a heartbeat request of a sender that `heartbeats` (a receiver) monitors. */
+void sl_peer_answer_heartbeat(struct sl_heartbeats *heartbeats, const char *self,
+                              struct sl_rpc_request *request);
+
+/* One-way messages. */
+void sl_peer_send_notice(struct sl_rpc_gateway *gateway, uint32_t method,
+                         const struct sl_slot_notice *notice);
