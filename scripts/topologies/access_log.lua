@@ -16,7 +16,7 @@
 local streamlua = require 'streamlua'
 local units = require 'streamlua.units'
 
-local find, sub, floor = string.find, string.sub, math.floor
+local byte, find, sub, floor = string.byte, string.find, string.sub, math.floor
 
 local folder = debug.getinfo(1, 'S').source:match('^@(.*/)') or ''
 
@@ -40,13 +40,24 @@ local function days(year, month, day)
     + floor((153 * month + 2) / 5) + day - 719469
 end
 
+-- The number whose digits are at `from` to `to`, nil when there is anything else. (The JIT compiles
+-- tonumber only for texts that are numbers.)
+local function number_at(text, from, to)
+  local number = 0
+  for i = from, to do
+    local digit = (byte(text, i) or 0) - 48
+    if digit < 0 or digit > 9 then return nil end
+    number = number * 10 + digit
+  end
+  return number
+end
+
 -- '10/Oct/2023:13:55:36 +0200' to seconds since the epoch; nil when it is none.
 local function parse_time(text)
-  local day, month, year = tonumber(sub(text, 1, 2)), MONTHS[sub(text, 4, 6)],
-    tonumber(sub(text, 8, 11))
-  local hour, minute, second = tonumber(sub(text, 13, 14)), tonumber(sub(text, 16, 17)),
-    tonumber(sub(text, 19, 20))
-  local zone_hour, zone_minute = tonumber(sub(text, 23, 24)), tonumber(sub(text, 25, 26))
+  local day, month, year = number_at(text, 1, 2), MONTHS[sub(text, 4, 6)], number_at(text, 8, 11)
+  local hour, minute, second = number_at(text, 13, 14), number_at(text, 16, 17),
+    number_at(text, 19, 20)
+  local zone_hour, zone_minute = number_at(text, 23, 24), number_at(text, 25, 26)
   if not (day and month and year and hour and minute and second and zone_hour and zone_minute) then
     return nil
   end

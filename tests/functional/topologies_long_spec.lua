@@ -27,6 +27,19 @@ describe('the examples', function()
     end
   end)
 
+  it('have loops that the JIT compiles', function()
+    process.with_folder(function(folder)
+      local log = process.read_file('scripts/topologies/data/access.log')
+      process.write_file(folder .. '/log', log:rep(100))
+      process.write_file(folder .. '/text', process.read_file('LICENSE'):rep(20))
+      for name, option in pairs({ exclamation = 'words=50000', join = 'orders=2000',
+        access_log = 'input=' .. folder .. '/log', wordcount = 'input=' .. folder .. '/text' }) do
+        local _, summary = run(name, { '--set', option })
+        assert.same({}, summary.advice or {}, name)
+      end
+    end)
+  end)
+
   it('pass the check without a warning', function()
     local pipe = assert(io.popen('ls scripts/topologies/*.lua'))
     local count = 0
