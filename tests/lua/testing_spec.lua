@@ -468,6 +468,8 @@ describe('a test cluster', function()
       assert.same({ { 1 }, { 2 } }, cluster:outputs('echo'))
       assert.same({ { { n = 1 } }, { { n = 2 } } }, cluster:outputs('echo', 'unread'))
       assert.same({}, new():run(simple()):outputs('echo'))
+      local mute = streamlua.bolt { execute = function() end }
+      assert.same({}, new():run(simple(nil, mute)):outputs('echo'))
     end)
 
     it('names components and streams that do not exist', function()
