@@ -167,18 +167,34 @@ local function settle(self)
   end
 end
 
+local function wake_spouts(self)
+  if not self.is_active then return end
+  self.drive:each_task(function(rt)
+    if rt.component.kind == 'spout' and rt.is_open then
+      self.feeders[rt.component.name]:wake(rt)
+    end
+  end)
+end
+
+local function has_raised(self)
+  local found = false
+  for _, feeder in pairs(self.feeders) do found = feeder:take_raised() or found end
+  return found
+end
+
+-- A spout that raises is called again so often while time stands still.
+local RAISES_A_MOMENT = 100
+
 -- Lets every spout be called again at this moment, `calls` times at most, and runs to rest.
 local function run_to_rest(self, calls)
   for _, feeder in pairs(self.feeders) do feeder.calls_left = calls end
-  if self.is_active then
-    self.drive:each_task(function(rt)
-      if rt.component.kind == 'spout' and rt.is_open then
-        self.feeders[rt.component.name]:wake(rt)
-      end
-    end)
-  end
-  self.drive:run(self.most_turns)
-  hear(self)
+  local tries = 0
+  repeat
+    tries = tries + 1
+    wake_spouts(self)
+    self.drive:run(self.most_turns)
+    hear(self)
+  until not has_raised(self) or tries > RAISES_A_MOMENT
 end
 
 local function need_running(self, what)

@@ -235,6 +235,26 @@ describe('a test cluster', function()
       assert.same({ 50, 50, 100, 200, 300 }, calls)
     end)
 
+    it('need not move for a spout that raises to be called again, but not for ever', function()
+      local calls = 0
+      local spout = empty_spout { next_tuple = function(_, collector)
+        calls = calls + 1
+        if calls % 2 == 1 then error('odd') end
+        if calls > 10 then return streamlua.DONE end
+        collector:emit({ calls })
+      end }
+      local cluster = new():run(simple(spout)):wait()
+      assert.same(values(2, 4, 6, 8, 10), cluster:outputs('echo'))
+      assert.equal(6, #cluster:errors())
+      calls = 0
+      spout = empty_spout { next_tuple = function()
+        calls = calls + 1
+        error('always')
+      end }
+      new():run(simple(spout))
+      assert.is_true(calls > 10 and calls < 1000)
+    end)
+
     it('goes on when a spout has something at every moment', function()
       local spout = empty_spout {
         next_tuple = function(_, collector) collector:emit({ 1 }) end,

@@ -60,8 +60,18 @@ function Feeder:next_function()
     if not own then return self.is_done and constants.DONE or false end
     if self.calls_left <= 0 then return false end
     self.calls_left = self.calls_left - 1
-    return own(task_self, collector)
+    self.has_raised = true
+    local result = own(task_self, collector)
+    self.has_raised = false
+    return result
   end
+end
+
+--- Whether the last call of the spout raised, once.
+function Feeder:take_raised()
+  local has_raised = self.has_raised
+  self.has_raised = false
+  return has_raised
 end
 
 --- Lets a task of this spout be called again now.
