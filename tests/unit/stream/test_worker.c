@@ -412,7 +412,7 @@ ledger_check(struct rig *rig, const struct ledger *ledger)
     assert_int_equal(ledger->disorder, 0);
 }
 
-/* Some turns of everybody, single-threaded. */
+/* Some turns of everybody, single-threaded, of 10 us each. */
 static void
 run_some(struct rig *rig, int turns)
 {
@@ -420,6 +420,7 @@ run_some(struct rig *rig, int turns)
         struct sl_turn turn;
         struct sl_executor *executor =
             sl_worker_executor(rig->worker, i % rig->worker->executor_count);
+        sl_worker_advance(rig->worker, 0.01);
         int kind = sl_executor_next(executor, &turn, 0);
         if (kind == SL_TURN_SPOUT) {
             rig_spout(&rig->tasks[turn.task], &turn);
@@ -657,6 +658,62 @@ test_a_sender_that_comes_after_the_end_makes_its_receivers_work_again(void **sta
 }
 
 static void
+test_everything_behind_a_late_sender_is_unfinished_until_it_ends(void **state)
+{
+    (void)state;
+    for (int32_t executors = 1; executors <= 3; executors++) {
+        struct ledger ledger = {0};
+        struct rig *rig = rig_keyed(executors, 0, true, &ledger);
+        rig->tasks[1].limit = rig->tasks[2].limit = 100;
+        rig_open(rig);
+        rig_run(rig);
+        assert_true(rig_inner(rig, 5)->is_finished);
+        rig_plan(rig, 0, 9, executors - 1);
+        sl_worker_command(rig->worker, executors - 1, SL_COMMAND_ADD_TASK, 9);
+        rig_command_all(rig, SL_COMMAND_ROUTES);
+        run_some(rig, 3000);
+        for (int32_t id = 3; id <= 5; id++) {
+            assert_false(rig_inner(rig, id)->is_finished);
+        }
+        ledger.is_over = true;
+        rig_run(rig);
+        for (int32_t id = 3; id <= 5; id++) {
+            assert_true(rig_inner(rig, id)->is_finished);
+        }
+        ledger_check(rig, &ledger);
+        pthread_mutex_destroy(&ledger.lock);
+        rig_free(rig);
+    }
+}
+
+static void
+test_a_finished_sender_that_is_removed_ends_nobodys_input(void **state)
+{
+    (void)state;
+    struct ledger ledger = {0};
+    struct rig *rig = rig_keyed(1, 0, true, &ledger);
+    rig->tasks[1].limit = 50;
+    rig_open(rig);
+    run_some(rig, 3000);
+    assert_true(rig_inner(rig, 1)->is_finished);
+    assert_int_equal(sl_worker_remove_task(rig->worker, 1), 0);
+    rig_command_all(rig, SL_COMMAND_ROUTES);
+    sl_worker_command(rig->worker, 0, SL_COMMAND_REMOVE_TASK, 1);
+    run_some(rig, 1000);
+    struct sl_planned planned;
+    assert_int_equal(sl_worker_planned(rig->worker, 1, &planned), SL_ENOTFOUND);
+    rig_command_all(rig, SL_COMMAND_ROUTES);
+    run_some(rig, 3000);
+    assert_int_equal(rig->tasks[3].finishes + rig->tasks[4].finishes, 0);
+    ledger.is_over = true;
+    rig_run(rig);
+    assert_int_equal(rig->tasks[3].finishes, 1);
+    ledger_check(rig, &ledger);
+    pthread_mutex_destroy(&ledger.lock);
+    rig_free(rig);
+}
+
+static void
 test_a_receiver_that_comes_after_the_end_of_its_senders_finishes_too(void **state)
 {
     (void)state;
@@ -835,6 +892,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_removed_bolt_first_settles_what_it_holds),
     cmocka_unit_test(test_a_removed_spout_emits_no_more_and_waits_for_its_acks),
     cmocka_unit_test(test_a_sender_that_comes_after_the_end_makes_its_receivers_work_again),
+    cmocka_unit_test(test_everything_behind_a_late_sender_is_unfinished_until_it_ends),
+    cmocka_unit_test(test_a_finished_sender_that_is_removed_ends_nobodys_input),
     cmocka_unit_test(test_a_receiver_that_comes_after_the_end_of_its_senders_finishes_too),
     cmocka_unit_test(test_no_end_is_decided_with_routes_older_than_the_plan),
     cmocka_unit_test(test_ackers_can_not_change_while_tasks_run),
