@@ -546,6 +546,33 @@ test_what_finish_emits_comes_before_the_end_of_the_readers(void **state)
     rig_free(rig);
 }
 
+static void
+test_an_executor_has_finished_when_all_it_sent_was_executed(void **state)
+{
+    (void)state;
+    struct sl_worker_options options = rig_options();
+    options.executors = 2;
+    struct rig *rig = rig_new(&options);
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up_untracked});
+    int32_t bolt =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 0, (struct rig_component){.execute = add_up});
+    rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, bolt, 2, 1);
+    rig->tasks[1].limit = 5;
+    rig_open(rig);
+    rig->is_running[1] = true;
+    rig_run(rig);
+    assert_true(rig_inner(rig, 1)->is_finished);
+    assert_int_equal(rig_heard(rig, SL_EVENT_FINISHED), 0);
+    rig->is_running[1] = false;
+    rig_run(rig);
+    assert_int_equal(rig->tasks[2].count, 5);
+    assert_int_equal(rig_heard(rig, SL_EVENT_FINISHED), 2);
+    rig_free(rig);
+}
+
 /* ---- cycles ----------------------------------------------------------------------------------- */
 
 /* Sends each tuple round `second value` more times. */
@@ -874,6 +901,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_spout_that_emits_nothing_is_polled_less_and_less),
     cmocka_unit_test(test_every_task_of_a_dag_finishes_once_after_all_its_input),
     cmocka_unit_test(test_what_finish_emits_comes_before_the_end_of_the_readers),
+    cmocka_unit_test(test_an_executor_has_finished_when_all_it_sent_was_executed),
     cmocka_unit_test(test_a_cycle_with_a_gain_of_one_neither_jams_nor_loses_and_ends),
     cmocka_unit_test(test_a_cycle_that_overflows_is_bounded_and_fails_the_roots),
     cmocka_unit_test(test_a_gated_spout_waits_and_memory_stays_bounded),

@@ -207,6 +207,62 @@ test_a_sender_without_credit_is_woken_by_each_release(void **state)
     rig_free(rig);
 }
 
+/*
+ * A cycle of bolts on three executors ends when the last of its tasks becomes quiet; the executors
+ * of the others may be asleep by then.
+ */
+static void
+pass_four_times(struct rig_task *task, struct sl_record *record)
+{
+    task->count++;
+    if (rig_value(record, 0) % 16 < 4) {
+        rig_emit_direct(task, rig_value(record, 0) + 1, RIG_NO_ID);
+    }
+}
+
+static void
+end_a_cycle(void)
+{
+    struct sl_worker_options options = rig_options();
+    options.executors = 3;
+    options.is_manual_clock = 0;
+    options.message_timeout_ms = 1e7;
+    struct rig *rig = rig_new(&options);
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
+    struct rig_component code = {.execute = pass_four_times};
+    int32_t a = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, code);
+    int32_t b = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, code);
+    int32_t c = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, code);
+    rig_read(rig, spout, a, SL_GROUPING_SHUFFLE);
+    rig_read(rig, a, b, SL_GROUPING_SHUFFLE);
+    rig_read(rig, b, c, SL_GROUPING_SHUFFLE);
+    rig_read(rig, c, a, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, a, 2, 0);
+    rig_plan(rig, b, 3, 1);
+    rig_plan(rig, c, 4, 2);
+    rig->tasks[1].limit = 16;
+    rig_start(rig);
+    rig_wait_finished(rig);
+    rig_stop(rig);
+    /* 0 goes on to 4, 1 from 1 to 4, and so on. */
+    assert_int_equal(rig->tasks[2].count + rig->tasks[3].count + rig->tasks[4].count,
+                     16 + 4 + 3 + 2 + 1);
+    for (int32_t id = 2; id <= 4; id++) {
+        assert_int_equal(rig->tasks[id].finishes, 1);
+    }
+    rig_free(rig);
+}
+
+static void
+test_the_last_of_a_cycle_to_be_quiet_wakes_the_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        end_a_cycle();
+    }
+}
+
 /* Commands to executors that have nothing to do but sleep. */
 static void
 test_commands_wake_sleeping_executors(void **state)
@@ -270,6 +326,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_two_executors_hand_one_tuple_to_and_fro),
     cmocka_unit_test(test_three_executors_and_an_acker_pass_one_tuple_around),
     cmocka_unit_test(test_a_sender_without_credit_is_woken_by_each_release),
+    cmocka_unit_test(test_the_last_of_a_cycle_to_be_quiet_wakes_the_others),
     cmocka_unit_test(test_commands_wake_sleeping_executors),
     cmocka_unit_test(test_acks_beyond_a_ring_wait_and_arrive),
 };
