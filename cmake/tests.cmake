@@ -2,6 +2,7 @@
 #   tests/unit/<room>/test_*.c     one cmocka program each             label unit
 #   tests/lua/**/*_spec.lua        busted inside the streamlua binary  label lua (abi_spec: abi)
 #   tests/functional/*_spec.lua    busted that starts the real binary  label functional
+#   tests/bench/limits.c           the program behind the limits of scripts/bench
 #   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
 #                                  linked with tests/fuzz/driver.c     label fuzz
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
@@ -97,6 +98,12 @@ foreach(source IN LISTS fuzzers)
   endif()
   sl_add_test(NAME fuzz/${name} LABEL fuzz SOURCE ${source} COMMAND ${name} ${corpus})
 endforeach()
+
+# What the machine can do without the engine: see scripts/bench.
+add_executable(sl_bench_limits EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/limits.c)
+target_link_libraries(sl_bench_limits PRIVATE sl_flags Threads::Threads)
+set_target_properties(sl_bench_limits PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bench OUTPUT_NAME limits)
 
 function(sl_add_specs label)
   foreach(source IN LISTS ARGN)
