@@ -5,6 +5,7 @@
 #   tests/bench/limits.c           the program behind the limits of scripts/bench
 #   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
 #                                  linked with tests/fuzz/driver.c     label fuzz
+#   tests/bench/bench_*.c          programs of the benchmark, built only
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
 # `short` runs under the sanitizers too, `serial` runs with no other test beside it, `functional` takes
 # a C test out of the label unit.
@@ -104,6 +105,15 @@ add_executable(sl_bench_limits EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/
 target_link_libraries(sl_bench_limits PRIVATE sl_flags Threads::Threads)
 set_target_properties(sl_bench_limits PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bench OUTPUT_NAME limits)
+
+# Programs that workloads of scripts/bench.d start; scripts/bench builds them.
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
+foreach(source IN LISTS benches)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  sl_core_test(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bench)
+endforeach()
 
 function(sl_add_specs label)
   foreach(source IN LISTS ARGN)
