@@ -53,6 +53,8 @@ describe('an error in execute', function()
   local cases = {
     { "error('boom')", 'boom' },
     { "error('boom', 0)", 'boom' },
+    { 'return collector:emit({ print })', "field 'a': function value can not be emitted" },
+    { "return error('boom', 0)", 'boom' },
     { 'error({})', 'raised a table without a message' },
     { "error({ message = 'inside' })", 'inside' },
     { 'error()', 'raised nil' },
@@ -252,6 +254,28 @@ return t
       assert.truthy(r.stderr:find(message, 1, true), r.stderr)
       assert.truthy(r.stderr:find(input, 1, true), r.stderr)
     end
+  end)
+
+  it('in a ready-made bolt is not blamed on the bolt in whose emit it runs', function()
+    local path = files.write('topo.lua', [[
+local streamlua = require 'streamlua'
+local t = streamlua.topology('topo')
+t:spout('numbers', streamlua.spout {
+  fields = { 'n' },
+  next_tuple = function(self, collector)
+    self.n = (self.n or 0) + 1
+    if self.n > 50000 then return streamlua.DONE end
+    collector:emit({ self.n })
+  end,
+})
+t:bolt('print', streamlua.io.print()):shuffle('numbers')
+return t
+]])
+    local r = process.run({ '-c', ("'%s' run '%s' --executors 1 > /dev/full"):format(process.binary, path) },
+      { program = 'sh' })
+    assert.truthy(r.stderr:find('error: print[0]: streamlua.io.print: can not write: No space', 1, true),
+      r.stderr)
+    assert.falsy(r.stderr:find(path, 1, true), r.stderr)
   end)
 
   it('of a field that can not be a key names the field', function()

@@ -21,11 +21,14 @@ local M = {}
 local function user_error(message)
   local level = 2
   local info = debug.getinfo(level, 'Sl')
-  while info and not (info.currentline > 0 and raised.is_user_code(info.source)) do
+  while info and not raised.is_entry(info.source)
+    and not (info.currentline > 0 and raised.is_user_code(info.source)) do
     level = level + 1
     info = debug.getinfo(level, 'Sl')
   end
-  if info then message = ('%s:%d: %s'):format(info.source:sub(2), info.currentline, message) end
+  if info and not raised.is_entry(info.source) then
+    message = ('%s:%d: %s'):format(info.source:sub(2), info.currentline, message)
+  end
   error(message, 0)
 end
 M.user_error = user_error
@@ -187,7 +190,7 @@ local function emit_method(rt)
     end
     return fn(values, options)
   end
-  local function emit(_, values, options)
+  local function emit_to(_, values, options)
     if options ~= nil and type(options) == 'table' then
       if options.stream ~= nil then return named(values, options) end
       if options.task ~= nil and not rt.is_default_direct then
@@ -203,7 +206,7 @@ local function emit_method(rt)
       user_error(("emit: component '%s' declares no default stream"):format(rt.component.name))
     end
   end
-  return emit, set_streams
+  return emit_to, set_streams
 end
 
 -- An emit function that also tells the tap; what a replay emits again was told before.
@@ -243,7 +246,7 @@ end
 --- A collector without emit functions yet.
 function M.new(rt)
   local collector = {
-    report_error = function(_, raised) rt.report_error(raised) end,
+    report_error = function(_, told) rt.report_error(told) end,
     reset_timeout = reset_timeout(rt),
   }
   if rt.component.kind == 'bolt' then

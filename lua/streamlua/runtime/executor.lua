@@ -281,7 +281,7 @@ end
 ---@param raised any
 ---@param where? string the function that raised; nil = collector:report_error
 function Executor:report_error(rt, raised, where)
-  local text = raised_text.text(raised)
+  local text = raised_text.place(raised_text.text(raised), where and rt.definition[where])
   if rt.task then rt.task.errors = rt.task.errors + 1 end
   if where == 'open' or where == 'prepare' then
     rt.open_error = text

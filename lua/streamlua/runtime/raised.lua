@@ -35,12 +35,20 @@ local function message_of(value)
   return value == nil and 'raised nil' or 'raised ' .. tostring(value)
 end
 
+--- Whether a chunk is where the engine calls user code: frames further out belong to another call, such
+--- as that of the bolt in whose emit this one runs.
+---@param source string
+---@return boolean
+function M.is_entry(source)
+  return source == '=execute' or source == '=next_tuple' or source == '@' .. OWN .. '/runtime/task.lua'
+end
+
 -- The message with the place it came from in front, the file by its whole path. Lua shortens long
 -- paths in messages, and leaves the place out of errors that are no texts.
 local function locate(message)
   local level, innermost = 3, nil
   local info = debug.getinfo(level, 'Sl')
-  while info do
+  while info and not M.is_entry(info.source) do
     if info.currentline > 0 and info.source:sub(1, 1) == '@' then
       local short = info.short_src
       if message:sub(1, #short + 1) == short .. ':' then
@@ -92,6 +100,18 @@ end
 function M.text(value)
   if getmetatable(value) ~= Raised then return message_of(value) end
   return value.traceback and value.message .. '\n' .. value.traceback or value.message
+end
+
+--- A text that begins with a place: as it is, or behind the place where the function begins, when that
+--- is user code. A function that ends in a tail call is on no traceback.
+---@param text string
+---@param fn? function
+---@return string
+function M.place(text, fn)
+  if not fn or text:find('^[^\n]-:%d+: ') then return text end
+  local info = debug.getinfo(fn, 'S')
+  if not M.is_user_code(info.source) then return text end
+  return ('%s:%d: %s'):format(info.source:sub(2), info.linedefined, text)
 end
 
 return M
