@@ -803,6 +803,10 @@ sl_memory_backend_cut(struct sl_state_backend *backend, enum sl_memory_cut cut)
 {
     struct client *client = client_of(backend);
     client->cut = cut;
+    if (!client->is_connected) {
+        /* Answers that a broken connection held back are lost, and their requests completed. */
+        return;
+    }
     /* What was held back goes on, as TCP sends again. */
     sl_list_each(&client->to_server, it)
     {
