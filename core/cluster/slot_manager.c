@@ -653,7 +653,7 @@ static void
 update_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t allocation,
                  const char *topology)
 {
-    struct request *loser = NULL;
+    uint64_t loser = 0;
     struct request *owner = find_request(manager, allocation);
     if (slot->state == SL_SLOT_ALLOCATED && slot->allocation == allocation) {
         return;
@@ -663,8 +663,8 @@ update_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t al
     } else if (slot->state == SL_SLOT_ALLOCATED) {
         forget_allocation(manager, slot);
     } else if (slot->request != NULL && slot->request != owner) {
-        loser = slot->request;
-        part(loser);
+        loser = slot->request->message.allocation;
+        part(slot->request);
     }
     if (owner != NULL) {
         struct slot *elsewhere = owner->slot != slot ? owner->slot : NULL;
@@ -684,8 +684,10 @@ update_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t al
             offer_around(manager, before);
         }
     }
-    if (loser != NULL) {
-        request_or_fail(manager, loser);
+    /* It may have got the slot that went around. */
+    struct request *request = find_request(manager, loser);
+    if (request != NULL && request->slot == NULL) {
+        request_or_fail(manager, request);
     }
 }
 
@@ -1060,6 +1062,7 @@ sl_slot_manager_check_invariants(const struct sl_slot_manager *manager)
             here++;
             free_here += slot->state == SL_SLOT_FREE;
             sl_assert((slot->state == SL_SLOT_PENDING) == (slot->request != NULL));
+            sl_assert(slot->request == NULL || slot->request->slot == slot);
             sl_assert((slot->state == SL_SLOT_ALLOCATED) == (slot->allocation != 0));
             if (slot->allocation != 0) {
                 sl_assert(sl_map_u64_get_ptr(&manager->fulfilled, slot->allocation) == slot);
@@ -1072,6 +1075,7 @@ sl_slot_manager_check_invariants(const struct sl_slot_manager *manager)
     }
     sl_assert_eq(total, manager->slot_count);
     sl_assert_eq(counts[SL_SLOT_FREE], manager->free_count);
+    sl_assert_eq(counts[SL_SLOT_PENDING], manager->calls.count);
     sl_assert_eq(counts[SL_SLOT_ALLOCATED], manager->fulfilled.count);
     sl_assert_eq(counts[0] + counts[1] + counts[2], total);
 }

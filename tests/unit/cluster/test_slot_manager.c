@@ -485,6 +485,30 @@ test_S15_occupied_by_the_first_request(void **state)
 }
 
 static void
+test_a_request_that_lost_its_slot_gets_one_slot_only(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    world.is_acking = false;
+    add(&world, 1, 1);
+    add(&world, 2, 1);
+    add(&world, 3, 1);
+    ask(&world, 1);
+    ask(&world, 2);
+    /* The second one's slot has the first allocation: the first one's slot goes around and serves
+     * the second, which must not get the third slot too. */
+    sl_slot_manager_answered(&world.manager, world.sent[1].call, SL_SLOT_OCCUPIED, 1, "words");
+    assert_int_equal(world.sent_count, 3);
+    assert_int_equal(world.sent[2].allocation, 2);
+    assert_int_equal(world.manager.free_count, 1);
+    sl_slot_manager_check_invariants(&world.manager);
+    answer(&world, 2, SL_SLOT_ACK);
+    assert_int_equal(world.manager.free_count, 1);
+    close_world(&world);
+}
+
+static void
 test_S16_a_slot_that_a_report_took_is_not_assigned(void **state)
 {
     (void)state;
@@ -965,6 +989,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_supervisor_that_always_refuses_is_asked_ever_less_often),
     cmocka_unit_test(test_S14_a_report_of_a_foreign_allocation_sends_the_request_elsewhere),
     cmocka_unit_test(test_S15_occupied_by_the_first_request),
+    cmocka_unit_test(test_a_request_that_lost_its_slot_gets_one_slot_only),
     cmocka_unit_test(test_S16_a_slot_that_a_report_took_is_not_assigned),
     cmocka_unit_test(test_S18_an_idle_supervisor_is_released_and_stays_until_it_is_unregistered),
     cmocka_unit_test(test_S18_only_if_it_stayed_idle_while_it_was_asked),
