@@ -96,8 +96,10 @@ op_free_slot(void *ctx, const char *supervisor, uint64_t allocation, const char 
 {
     struct sl_master_slots *self = ctx;
     const struct sl_peer *peer = sl_map_bytes_get_str(&self->supervisors, supervisor);
-    struct sl_slot_notice notice = {
-        .topology = self->options.topology, .allocation = allocation, .cause = cause};
+    struct sl_slot_notice notice = {.topology = self->options.topology,
+                                    .allocation = allocation,
+                                    .cause = cause,
+                                    .token = self->options.token};
     if (peer != NULL) {
         sl_peer_send_notice(peer->gateway, SL_SV_FREE_SLOT, &notice);
     }
@@ -295,6 +297,28 @@ handle_register_worker(void *ctx, struct sl_rpc_request *request)
     }
 }
 
+/* A supervisor gives each slot once: when it offers one under another allocation, the earlier one
+ * is over, and two requests must not share the slot until a heartbeat tells. */
+static void
+fail_earlier(struct sl_master_slots *self, const struct sl_slot_list *offers)
+{
+    size_t count = sl_slot_pool_report(&self->pool, offers->resource, NULL, 0);
+    struct sl_slot_status *held = sl_calloc(count + 1, sizeof(*held));
+    sl_slot_pool_report(&self->pool, offers->resource, held, count);
+    for (size_t i = 0; i < count; i++) {
+        bool is_over = false;
+        for (size_t j = 0; j < offers->count; j++) {
+            is_over |= offers->slots[j].port == held[i].port &&
+                       offers->slots[j].allocation != held[i].allocation;
+        }
+        if (is_over) {
+            sl_slot_pool_fail_allocation(&self->pool, held[i].allocation, false,
+                                         "the supervisor gave the slot to another allocation");
+        }
+    }
+    sl_free(held);
+}
+
 static void
 handle_offer_slots(void *ctx, struct sl_rpc_request *request)
 {
@@ -318,6 +342,7 @@ handle_offer_slots(void *ctx, struct sl_rpc_request *request)
         goto out;
     }
     uint64_t *allocations = sl_calloc(offers.count + 1, sizeof(*allocations));
+    fail_earlier(self, &offers);
     for (size_t i = 0; i < offers.count; i++) {
         const struct sl_slot_status *slot = &offers.slots[i];
         if (sl_slot_pool_offer(&self->pool, offers.resource, slot->port, slot->allocation,

@@ -31,6 +31,8 @@ struct sl_resource_manager {
 struct supervisor {
     struct sl_resource_manager *manager;
     struct sl_peer peer;
+    /* Attempt of its process by which it is registered. */
+    uint64_t attempt;
     uint64_t instance;
     /* Slot requests that it has not answered. */
     struct sl_list calls;
@@ -279,6 +281,7 @@ accept_supervisor(struct check *check)
     } while (supervisor->instance == 0);
     /* The gateway moves from the check. */
     supervisor->peer = check->peer;
+    supervisor->attempt = check->attempt;
     check->peer.gateway = NULL;
     sl_map_bytes_put_str(&self->supervisors, supervisor->peer.resource, supervisor);
     sl_map_u64_put_ptr(&self->by_instance, supervisor->instance, supervisor);
@@ -359,24 +362,26 @@ handle_register_supervisor(void *ctx, struct sl_rpc_request *request)
         sl_rpc_refuse_last(request);
         return;
     }
-    sl_list_each(&self->checks, it)
-    {
-        struct check *check = sl_container_of(it, struct check, node);
-        if (check->topology[0] != '\0' || check->peer.process != message.process ||
-            strcmp(check->peer.resource, message.resource) != 0) {
-            continue;
-        }
-        if (check->attempt > message.attempt) {
+    const struct supervisor *known = find_supervisor(self, message.resource);
+    if (known != NULL && known->peer.process == message.process &&
+        known->attempt >= message.attempt) {
+        /* A message that was late. A new instance would not be known to the supervisor, which goes
+         * on under the one that it was told. */
+        if (known->attempt == message.attempt) {
+            reply_registered(self, request, known->instance);
+        } else {
             sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ECONFLICT, "an outdated attempt of %s",
                           message.resource);
-            return;
         }
-        if (strcmp(check->peer.address, message.address) == 0) {
-            /* Its impatient next attempt: the look back goes on, and answers this one. */
-            sl_rpc_refuse(check->request, SL_RPC_FAILURE, SL_ECONFLICT,
-                          "a newer attempt of %s is under way", message.resource);
-            check->request = request;
-            check->attempt = message.attempt;
+        return;
+    }
+    sl_list_each(&self->checks, it)
+    {
+        const struct check *other = sl_container_of(it, struct check, node);
+        if (strcmp(other->peer.resource, message.resource) == 0 &&
+            other->peer.process == message.process && other->attempt > message.attempt) {
+            sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ECONFLICT, "an outdated attempt of %s",
+                          message.resource);
             return;
         }
     }

@@ -633,6 +633,13 @@ handle_free_slot(void *ctx, struct sl_rpc_request *request)
     if (!read_notice(self, request, &notice)) {
         return;
     }
+    const struct topology *topology = find_topology(self, notice.topology);
+    if (topology != NULL && topology->token != notice.token) {
+        /* An old topology master does not know that its slots are another's now. */
+        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_EFENCED,
+                      "the topology master of %s is of another term", notice.topology);
+        return;
+    }
     if (sl_slot_table_free(&self->table, notice.allocation, notice.cause)) {
         sl_rpc_reply(request, NULL, 0);
     } else {

@@ -276,6 +276,93 @@ test_B1_a_late_first_attempt_does_not_hurt_the_second(void **state)
     close_cluster(&cluster);
 }
 
+/* Sends a message from a node of its own, as a copy that comes late would. */
+static void
+send_late(struct cluster *cluster, const char *address, const char *endpoint, uint64_t token,
+          uint32_t method, const struct sl_buf *body)
+{
+    struct sl_rpc_gateway *gateway;
+    struct sl_loop *loop = sl_sim_loop_new(cluster->sim, "127.0.9.9");
+    struct sl_rpc *rpc = sl_rpc_new(loop, &(struct sl_rpc_options){.role = "test", .name = "late"});
+    assert_int_equal(sl_rpc_connect(rpc, address, endpoint, token, &gateway), 0);
+    sl_rpc_send(gateway, method, body->data, body->size);
+    run(cluster, 100);
+    sl_rpc_gateway_free(gateway);
+    sl_rpc_free(rpc);
+    sl_loop_free(loop);
+}
+
+static void
+test_a_copy_of_a_registration_changes_nothing(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    open_cluster(&cluster, 1);
+    uint64_t instance = sl_resource_manager_instance(cluster.rm, "s0");
+    struct sl_register_supervisor copy = cluster.supervisors[0].identity;
+    for (copy.attempt = 0; copy.attempt <= 1; copy.attempt++) {
+        struct sl_buf body = {0};
+        sl_register_supervisor_encode(&copy, &body);
+        send_late(&cluster, cluster.rm_node.address, SL_ENDPOINT_RESOURCE_MANAGER, cluster.rm_token,
+                  SL_RM_REGISTER_SUPERVISOR, &body);
+        sl_buf_destroy(&body);
+        assert_int_equal(sl_resource_manager_instance(cluster.rm, "s0"), instance);
+        assert_int_equal(sl_resource_manager_slots(cluster.rm)->slot_count, SLOTS);
+    }
+    close_cluster(&cluster);
+}
+
+static void
+test_a_topology_master_of_an_old_term_frees_no_slot(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    open_cluster(&cluster, 1);
+    open_master(&cluster, 0, "words", 50);
+    announce_rm(&cluster, true);
+    ask_slot(&cluster, 0, 1);
+    run(&cluster, 200);
+    assert_int_equal(slots_of(&cluster, 0, "words", SL_HELD_ACTIVE), 1);
+    for (uint64_t token = 49; token <= 50; token++) {
+        struct sl_slot_notice notice = {
+            .topology = "words", .allocation = cluster.masters[0].served[1], .token = token};
+        struct sl_buf body = {0};
+        sl_slot_notice_encode(&notice, &body);
+        send_late(&cluster, cluster.supervisors[0].node.address, SL_ENDPOINT_SUPERVISOR, 0,
+                  SL_SV_FREE_SLOT, &body);
+        sl_buf_destroy(&body);
+        assert_int_equal(slots_of(&cluster, 0, "words", SL_HELD_ACTIVE), token == 49 ? 1 : 0);
+    }
+    close_cluster(&cluster);
+}
+
+static void
+test_a_slot_offered_under_another_allocation_is_lost_to_the_first(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct sl_slot_status slot = {.profile = sl_profile_set(1, 1000, 1000), .topology = "words"};
+    struct sl_slot_list offers = {
+        .resource = "s0", .topology = "words", .slots = &slot, .count = 1};
+    open_cluster(&cluster, 1);
+    open_master(&cluster, 0, "words", 50);
+    announce_rm(&cluster, true);
+    ask_named_slot(&cluster, 0, 1, "s0", 6700);
+    run(&cluster, 200);
+    assert_string_equal(cluster.masters[0].served_at[1], "s0:6700");
+    slot.port = 6700;
+    for (slot.allocation = cluster.masters[0].served[1]; cluster.masters[0].lost == 0;
+         slot.allocation = 77) {
+        struct sl_buf body = {0};
+        sl_slot_offers_encode(&offers, &body);
+        send_late(&cluster, cluster.masters[0].node.address, SL_ENDPOINT_TOPOLOGY_MASTER "words",
+                  50, SL_TM_OFFER_SLOTS, &body);
+        sl_buf_destroy(&body);
+        assert_int_equal(cluster.masters[0].lost, slot.allocation == 77 ? 1 : 0);
+    }
+    close_cluster(&cluster);
+}
+
 static void
 test_B19_two_supervisors_of_one_name(void **state)
 {
@@ -730,6 +817,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_M14_a_lost_heartbeat_removes_the_peer),
     cmocka_unit_test(test_a_dead_supervisor_is_noticed_by_unreachable_heartbeats),
     cmocka_unit_test(test_B1_a_late_first_attempt_does_not_hurt_the_second),
+    cmocka_unit_test(test_a_copy_of_a_registration_changes_nothing),
+    cmocka_unit_test(test_a_topology_master_of_an_old_term_frees_no_slot),
+    cmocka_unit_test(test_a_slot_offered_under_another_allocation_is_lost_to_the_first),
     cmocka_unit_test(test_B19_two_supervisors_of_one_name),
     cmocka_unit_test(test_B19_an_address_that_another_process_answers),
     cmocka_unit_test(test_T2_the_registration_limit_is_fatal),
