@@ -289,7 +289,8 @@ sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-/* Begins the rounds that are due; after more than a whole time-out the number makes no difference. */
+/* Begins the rounds that are due; after more than a whole time-out the number makes no difference.
+ */
 static void
 round_advance(struct sl_executor *self)
 {
@@ -439,6 +440,7 @@ batch_turn(struct sl_executor *self, struct sl__task *task, struct sl_turn *turn
     turn->source = batch->io.source;
     turn->stream = batch->io.stream;
     turn->head = batch->io.head;
+    turn->texts = batch->pool == &self->pool ? batch->texts : 0;
     turn->count = turn_size(task, batch->io.count);
     frame_push(self, task, SL_TURN_BATCH);
     return SL_TURN_BATCH;
@@ -865,8 +867,8 @@ cycle_is_quiet(struct sl_executor *self, int32_t scc)
             const struct sl__component *component = &worker->components.items[c];
             size_t count = component->tasks.count;
             for (size_t i = 0; component->scc == scc && i < count + component->leaving.count; i++) {
-                int32_t id = i < count ? component->tasks.items[i]
-                                       : component->leaving.items[i - count];
+                int32_t id =
+                    i < count ? component->tasks.items[i] : component->leaving.items[i - count];
                 const struct sl__task *task = worker->tasks[id];
                 if (task == NULL || !__atomic_load_n(&task->is_quiet, __ATOMIC_SEQ_CST)) {
                     is_quiet = false;
@@ -1007,8 +1009,8 @@ next_deadline(const struct sl_executor *self)
 {
     /* Inside an emit that waits neither ticks nor spouts run. */
     bool is_inside = self->stack.count > 0;
-    uint64_t deadline = is_inside || self->round_at_ns < self->timer_at_ns ? self->round_at_ns
-                                                                           : self->timer_at_ns;
+    uint64_t deadline =
+        is_inside || self->round_at_ns < self->timer_at_ns ? self->round_at_ns : self->timer_at_ns;
     if (sl__acks_waiting(self) > 0 || self->is_ring_full ||
         (self->pool.has_failed && self->touched.count > 0)) {
         /* Nobody rings when there is room in a ring again, or memory. */

@@ -35,6 +35,7 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cy
     self->executor = source->executor;
     self->stream = stream;
     self->dest_executor = worker->task_executor[dest];
+    self->io.is_near = self->dest_executor == source->executor->index;
     self->credit = worker->credit;
     self->is_cyclic = is_cyclic;
     self->is_last = source->is_finished;
@@ -116,6 +117,8 @@ outbox_forget_buffer(struct sl__outbox *self)
     self->io.pos = NULL;
     self->io.limit = NULL;
     self->io.count = 0;
+    self->io.texts = 0;
+    self->io.text_count = 0;
     self->since_ns = 0;
 }
 
@@ -189,6 +192,7 @@ outbox_drop(struct sl__outbox *self)
     }
     self->io.pos = batch->data;
     self->io.count = 0;
+    self->io.text_count = 0;
 }
 
 static bool
@@ -230,6 +234,7 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
         }
         io->pos = self->batch->data;
         io->limit = self->batch->limit;
+        io->texts = io->is_near ? self->batch->texts : 0;
     }
     if (has_run) {
         struct sl__task *dest = self->executor->worker->tasks[io->dest];

@@ -11,6 +11,7 @@ batch_new(size_t bytes, struct sl__pool *pool)
     if (batch != NULL) {
         batch->limit = batch->data + bytes;
         batch->pool = pool;
+        batch->texts = 0;
     }
     return batch;
 }
@@ -27,6 +28,9 @@ pool_make(struct sl__pool *pool)
 {
     struct sl__batch *batch = batch_new(pool->block_bytes, pool);
     pool->made += batch != NULL;
+    if (batch != NULL && pool->made <= SL__TEXT_LISTS) {
+        batch->texts = pool->made;
+    }
     pool->has_failed = batch == NULL;
     return batch;
 }

@@ -41,6 +41,8 @@ enum {
     SL__DATA_RING = 1024,
     SL__ACK_RING = 65536,
     SL__EVENT_MAX = 4096,
+    /* So many buffers of an executor have a list of texts in its Lua state. */
+    SL__TEXT_LISTS = 64,
 };
 
 struct sl_executor;
@@ -88,6 +90,9 @@ struct sl__batch {
     /* NULL: a buffer of its own for one large record. */
     struct sl__pool *pool;
     struct sl__batch *next;
+    /* Number of its list of texts, from 1; 0 = none. Only the executor that owns the pool reads it.
+     */
+    int32_t texts;
     /* After these records the sending task has finished: 1; works again after all: -1. */
     int32_t mark;
     _Alignas(16) uint8_t data[];

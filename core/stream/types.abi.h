@@ -5,9 +5,12 @@
 
 /* One field of a record: 16 bytes. */
 struct sl_slot {
-    /* enum sl_value_tag; the bytes of strings and tables lie behind the slots of the record. */
+    /*
+     * enum sl_value_tag, or SL_SLOT_TEXT; the bytes of strings and tables lie behind the slots of the
+     * record.
+     */
     int32_t tag;
-    /* Bytes of a string, or of the encoding of a table; else undefined. */
+    /* Bytes of a string, or of the encoding of a table; index of a text; else undefined. */
     int32_t len;
     union {
         double number;
@@ -16,6 +19,15 @@ struct sl_slot {
         /* Of a string or table: bytes from the start of the record. */
         int64_t offset;
     };
+};
+
+enum sl_slot_tag {
+    /*
+     * A string that did not have to be copied, since it stays in one Lua state: `len` is its index in
+     * the batch's list of texts, which the Lua half keeps. The record has room for its bytes all the
+     * same, so that memory under way is bounded by the sizes of batches.
+     */
+    SL_SLOT_TEXT = 64,
 };
 
 /* A root of the tuple tree and the edge by which a tuple hangs on it. */
@@ -61,6 +73,11 @@ struct sl_outbox {
     int32_t count;
     /* Id of the receiving task. */
     int32_t dest;
+    /* Number of the buffer's list of texts and how many are in it; 0 = strings are copied. */
+    int32_t texts;
+    int32_t text_count;
+    /* 1 = the receiver is on the same executor. */
+    int32_t is_near;
 };
 
 /* The way from one task's stream to the tasks of one reader. */
@@ -182,6 +199,8 @@ struct sl_turn {
     int32_t stream;
     uint8_t *head;
     struct sl_batch *batch;
+    /* Number of the batch's list of texts; 0 = it has none. */
+    int32_t texts;
     double now_ms;
 };
 

@@ -56,6 +56,7 @@ local function helpers(rt, stream, executor)
     flush = function(outbox, need) executor:flush(outbox, need) end,
     await_root = function() executor:await_root(rt) end,
     ids = rt.ids,
+    texts = executor.texts,
     keep = rt.keep and function(slot, id, values, options)
       rt.keep(slot, id, values, stream, options)
     end or nil,

@@ -57,6 +57,8 @@ local s# = r.slots[@]
 local v#
 if s#.tag == NUMBER then
   v# = s#.number
+elseif s#.tag == TEXT then
+  v# = texts[s#.len]
 elseif s#.tag == STRING then
   v# = text(cast(chars_p, r) + s#.offset, s#.len)
 else
@@ -77,12 +79,12 @@ local ffi, C, task, execute, self, collector, read_other, hold = ...
 local cast, text, setmetatable = ffi.cast, ffi.string, setmetatable
 local record_p, chars_p = ffi.typeof('struct sl_record *'), ffi.typeof('const char *')
 local bytes_p = ffi.typeof('uint8_t *')
-local NUMBER, STRING = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
+local NUMBER, STRING, TEXT = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING, C.SL_SLOT_TEXT
 ]]
 
 -- For an `execute` without loops of its own: it becomes part of this loop's trace.
 local STRAIGHT = PREFIX .. [[
-return function(p, n, meta)
+return function(p, n, meta, texts)
   for i = 1, n do
     local r = cast(record_p, p)
     task.record = r
@@ -98,7 +100,7 @@ end]]
 -- For an `execute` with loops: a trace ends where they begin, and every local that is in sight there
 -- has to be made on the Lua heap. So no pointer is in sight: it is kept in task.record.
 local LOOPING = PREFIX .. [[
-local function read()
+local function read(texts)
   local r = task.record
   FIELDS
   return VALUES
@@ -112,10 +114,10 @@ end
 local function tuple(VALUES)
   return TUPLE
 end
-return function(p, n, meta)
+return function(p, n, meta, texts)
   task.record = cast(record_p, p)
   for i = 1, n do
-    execute(self, setmetatable(tuple(read()), META), collector)
+    execute(self, setmetatable(tuple(read(texts)), META), collector)
     if advance() then return i, cast(bytes_p, task.record) end
   end
   return n, cast(bytes_p, task.record)
@@ -132,7 +134,8 @@ local function has_loop(fn)
   return true
 end
 
---- The loop of a bolt task over the records of one stream: function(head, n, meta) -> executed, next.
+--- The loop of a bolt task over the records of one stream: function(head, n, meta, texts) -> executed,
+--- next; `texts` is the batch's list of texts.
 ---@param task ffi.cdata* struct sl_task *
 ---@param fields string[]
 ---@param bolt { execute: function, self: table, collector: table, hold: function? }

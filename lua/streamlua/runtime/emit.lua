@@ -9,6 +9,10 @@
 --   general  everything else (several readers, `all`, direct streams, custom groupings, several
 --            anchors): the record is written once into the task's scratch and copied to each receiver
 --
+-- A string for a receiver on the same executor is not copied: it goes into the list of texts of the
+-- batch, a Lua table, and the record holds its index. Such a list is written again together with its
+-- batch.
+--
 -- Record layout: core/stream/types.abi.h.
 
 local abi = require 'streamlua.abi'
@@ -62,8 +66,28 @@ end]]),
   }, '\n'))
 end
 
+local COPY = [[
+  s[@].tag = STRING
+  s[@].len = LEN(v#)
+  s[@].offset = at
+  copy(p + at, v#, LEN(v#))]]
+
+-- Where the outbox `o` has a list of texts.
+local REFER = [[
+  local list = lists[o.texts]
+  if list then
+    local k = o.text_count
+    s[@].tag = TEXT
+    s[@].len = k
+    list[k] = v#
+    o.text_count = k + 1
+  else
+]] .. COPY .. [[
+
+  end]]
+
 -- Writes the values at `p`; the variables are those of read_text.
-local function write_text(n)
+local function write_text(n, store_string)
   return lengths(concat({
     'local r = cast(record_p, p)',
     n > 0 and 'local s = r.slots' or '',
@@ -73,10 +97,8 @@ if type(v#) == 'number' then
   s[@].tag = NUMBER
   s[@].number = v#
 elseif type(v#) == 'string' then
-  s[@].tag = STRING
-  s[@].len = LEN(v#)
-  s[@].offset = at
-  copy(p + at, v#, LEN(v#))
+]] .. store_string .. [[
+
   at = at + band(LEN(v#) + 7, -8)
 elseif type(v#) == 'nil' then
   s[@].tag = NIL
@@ -146,7 +168,8 @@ local ffi, C, task, emitter, route, outbox, h = ...
 local cast, copy, type, band = ffi.cast, ffi.copy, type, bit.band
 local record_p, bytes_p = ffi.typeof('struct sl_record *'), ffi.typeof('uint8_t *')
 local NIL, NUMBER, STRING = C.SL_VALUE_NIL, C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
-local TRUE, FALSE = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE
+local TRUE, FALSE, TEXT = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE, C.SL_SLOT_TEXT
+local lists = h.texts
 local bad_values, too_many, other, put_other = h.bad_values, h.too_many, h.other, h.put_other
 local bad_id, bad_options = h.bad_id, h.bad_options
 local hash, choose_custom, choose_task = h.hash, h.choose_custom, h.choose_task
@@ -162,7 +185,7 @@ end
 if need > 1073741824 then too_large(need) end
 local p = cast(bytes_p, C.sl_abi_task_scratch(task, need))
 if p == nil then no_memory() end
-WRITE
+COPYING
 CHOOSE
 ANCHOR
 for i = 0, emitter.target_count - 1 do
@@ -257,6 +280,14 @@ local function is_single(emitter)
   return SINGLE[route.grouping] ~= nil and route.target_count > 0
 end
 
+-- Whether any receiver of a route may be given strings without copying them.
+local function is_near(route)
+  for i = 0, route.target_count - 1 do
+    if route.targets[i].is_near ~= 0 then return true end
+  end
+  return false
+end
+
 --- The emit function of a stream: function(values, options).
 ---@param task ffi.cdata* struct sl_task *
 ---@param emitter ffi.cdata* struct sl_emitter *
@@ -270,7 +301,8 @@ function M.generate(task, emitter, kind, helpers)
   local text = PREFIX .. (single and DIRECT[kind] or 'return general')
   local parts = {
     READ = read_text(n),
-    WRITE = write_text(n),
+    WRITE = write_text(n, single and is_near(route) and REFER or COPY),
+    COPYING = write_text(n, COPY),
     CHOOSE = choose_text(emitter),
     ANCHOR = ANCHOR[kind],
     END = AFTER[kind],

@@ -12,6 +12,7 @@ local raised_text = require 'streamlua.runtime.raised'
 local tasks = require 'streamlua.runtime.task'
 
 local C, ffi = abi.C, abi.ffi
+local new_table = require 'table.new'
 
 local TURN_NONE, TURN_BATCH = tonumber(C.SL_TURN_NONE), tonumber(C.SL_TURN_BATCH)
 local TURN_READY = tonumber(C.SL_TURN_READY)
@@ -60,8 +61,7 @@ local function nested_step(self, turn, kind, what)
   end
 end
 
---- Finds room for `need` bytes in an outbox.
-function Executor:flush(outbox, need)
+local function find_room(self, outbox, need)
   collectors.too_large(need)
   while true do
     local result = C.sl_abi_outbox_flush(outbox, need)
@@ -88,6 +88,18 @@ function Executor:flush(outbox, need)
   end
 end
 
+-- A batch of 64 KiB has no more records with one text, and a list may grow.
+local TEXTS_OF_A_BATCH = 1638
+
+--- Finds room for `need` bytes in an outbox, and makes the list of texts of the buffer it has then.
+function Executor:flush(outbox, need)
+  find_room(self, outbox, need)
+  local texts = outbox.texts
+  if texts > 0 and not self.texts[texts] then
+    self.texts[texts] = new_table(TEXTS_OF_A_BATCH, 0)
+  end
+end
+
 --- Waits for a free root of a spout. Completed ones are taken aside; they are told to the spout after
 --- its call has returned.
 function Executor:await_root(rt)
@@ -101,6 +113,7 @@ function Executor:await_root(rt)
   leave(self)
 end
 
+jit.off(find_room)
 jit.off(Executor.flush)
 jit.off(Executor.await_root)
 
@@ -333,6 +346,8 @@ function M.new(options)
     -- Metrics of tasks that were removed, by id as text.
     gone = {},
     turns = {},
+    -- Strings under way inside this executor by number of their batch; 0: none.
+    texts = { [0] = false },
     -- Turns that were run, and steps of waits in which something moved.
     turn_count = 0,
     turn_limit = math.huge,

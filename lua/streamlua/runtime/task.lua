@@ -69,7 +69,7 @@ end
 
 -- The loop raised: fails the tuple, reports the error, and goes on behind it, as often as needed.
 -- Returns what the loop returns.
-local function resume(rt, turn, loop, meta, err)
+local function resume(rt, turn, loop, meta, texts, err)
   local task, count = rt.task, turn.count
   while true do
     local record = task.record
@@ -78,7 +78,7 @@ local function resume(rt, turn, loop, meta, err)
     fail_current(rt)
     rt.report_error(err, 'execute')
     if done == count or task.yield ~= 0 then return done, head end
-    local ok, ran, following = xpcall(loop, rt.handler, head, count - done, meta)
+    local ok, ran, following = xpcall(loop, rt.handler, head, count - done, meta, texts)
     if ok then return done + ran, following end
     err = ran
   end
@@ -91,8 +91,9 @@ function Task:run_batch(turn)
   local meta = tuples.meta(self.plan, turn.source, stream)
   local outer = self.meta
   self.meta = meta
-  local ok, done, head = xpcall(loop, self.handler, turn.head, turn.count, meta)
-  if not ok then done, head = resume(self, turn, loop, meta, done) end
+  local texts = self.texts[turn.texts]
+  local ok, done, head = xpcall(loop, self.handler, turn.head, turn.count, meta, texts)
+  if not ok then done, head = resume(self, turn, loop, meta, texts, done) end
   self.meta = outer
   C.sl_abi_batch_end(self.pointer, turn, done, head)
 end
@@ -325,6 +326,7 @@ function M.new(executor, planned, pointer)
     task = pointer,
     -- The executor in C, one look-up away for the hot path.
     pointer = executor.pointer,
+    texts = executor.texts,
     self = setmetatable({}, { __index = component.definition }),
     tap = executor.tap,
     loops = {},

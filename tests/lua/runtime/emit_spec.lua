@@ -289,6 +289,41 @@ ways.describe('emits', function(way)
     assert.error_matches(function() streamlua.tuple.task({}) end, 'not a tuple')
   end)
 
+  it('keep their texts through many batches, past errors, and when tuples are kept', function()
+    local t = streamlua.topology('texts')
+    t:spout('source', spout({ 'n' }))
+    t:bolt('burst', streamlua.bolt {
+      fields = { 'i', 'text', 'again' },
+      execute = function(_, tuple, collector)
+        for i = 1, tuple.n do
+          local text = ('%d of %d'):format(i, tuple.n)
+          -- Now and then one that takes a batch of its own.
+          if i % 5000 == 0 then text = text .. (' '):rep(100000) end
+          collector:emit({ i, text, i % 3 == 0 and text or i })
+        end
+      end,
+    }):shuffle('source')
+    local kept = {}
+    t:bolt('sink', streamlua.bolt {
+      execute = function(_, tuple)
+        if tuple.i % 100 == 7 then error('not this one') end
+        kept[#kept + 1] = tuple
+      end,
+    }, { parallelism = 2 }):fields('burst', { 'text' })
+    local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = {} } })
+    for _ = 1, 2 do cluster:feed('source', { 20000 }):wait() end
+    local seen = {}
+    for _, tuple in ipairs(kept) do
+      local text = ('%d of 20000'):format(tuple.i)
+      assert(tuple.text:gsub(' +$', '') == text, tuple.text)
+      assert(tuple.again == (tuple.i % 3 == 0 and tuple.text or tuple.i))
+      seen[tuple.i] = (seen[tuple.i] or 0) + 1
+    end
+    assert.equal(2 * (20000 - 200), #kept)
+    for i = 1, 20000 do assert(seen[i] == (i % 100 ~= 7 and 2 or nil)) end
+    assert.equal(2 * 200, #cluster:errors())
+  end)
+
   it('inside one execute can be a million, in bounded memory', function()
     local t = streamlua.topology('million')
     t:spout('source', spout({ 'n' }))
