@@ -376,6 +376,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field limit ffi.cdata*
 ---@field count integer
 ---@field dest integer
+---@field texts integer
+---@field text_count integer
+---@field is_near integer
 
 --- The way from one task's stream to the tasks of one reader.
 ---@class sl_route: ffi.cdata*
@@ -428,6 +431,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field stream integer
 ---@field head ffi.cdata*
 ---@field batch sl_batch
+---@field texts integer
 ---@field now_ms number
 
 --- An event; `text` belongs to the worker until the next event is taken.
@@ -598,6 +602,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_SCHED_NO integer
 ---@field SL_SCHED_YES integer
 ---@field SL_SCHED_AUTO integer
+---@field SL_SLOT_TEXT integer
 ---@field SL_TASK_SPOUT integer
 ---@field SL_TASK_BOLT integer
 ---@field SL_TASK_ACKER integer
