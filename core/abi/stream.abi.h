@@ -170,7 +170,8 @@ int sl_abi_executor_nested(struct sl_executor *executor, struct sl_turn *turn, i
 
 /*
  * One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH =
- * run this nested, SL_TURN_NONE = nothing moves (only without may_block).
+ * run this nested, SL_TURN_NONE = nothing moves (only without may_block), SL_ECANCELED = the
+ * executor has been told to stop.
  */
 int sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn,
                           struct sl_outbox *outbox, int32_t need, int32_t may_block);

@@ -1146,6 +1146,11 @@ sl_executor_nested(struct sl_executor *self, struct sl_turn *turn, int32_t id)
 static int
 await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
 {
+    if (__atomic_load_n(&self->is_stopping, __ATOMIC_ACQUIRE)) {
+        /* Whoever would make room may have stopped already. */
+        wake_up(self);
+        return sl_err_set(SL_ECANCELED, "executor %d is told to stop", self->index);
+    }
     int32_t rank = self->stack.count > 0 ? sl_vec_last(&self->stack).task->rank : -1;
     struct sl__task *task = are_acks_jammed(self) ? NULL : ready_pick(self, rank);
     if (task != NULL) {

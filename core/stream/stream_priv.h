@@ -337,6 +337,8 @@ struct sl_executor {
     pthread_mutex_t command_lock;
     struct sl__command *commands;
     uint32_t has_commands;
+    /* SL_COMMAND_STOP was sent: emits that wait give up. */
+    uint32_t is_stopping;
     /* For the watchdog: id of the task in user code (-1 = none) and since when. */
     int32_t current_task;
     uint64_t current_since_ns;

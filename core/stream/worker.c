@@ -540,6 +540,9 @@ sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int
     }
     *link = entry;
     __atomic_store_n(&at->has_commands, 1, __ATOMIC_RELEASE);
+    if (command == SL_COMMAND_STOP) {
+        __atomic_store_n(&at->is_stopping, 1, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&at->command_lock);
     sl__executor_ring_bell(at);
     return 0;

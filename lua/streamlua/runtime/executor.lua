@@ -51,13 +51,16 @@ function Executor:now_ms() return C.sl_abi_executor_now_ms(self.pointer) end
 ---------------------------------------------------------------------------------------------------
 -- waiting inside an emit
 
--- Runs what C named, or lets others run; raises when nothing can move any more.
+-- Runs what C named, or lets others run; what is wrong when nothing can move any more.
 local function nested_step(self, turn, kind, what)
   if kind ~= TURN_NONE then self.turn_count = self.turn_count + 1 end
   if kind == TURN_BATCH then
     self.tasks[turn.task]:run_batch(turn)
+  elseif kind < 0 then
+    self.is_stopping = true
+    return 'emit: ' .. last_message()
   elseif kind == TURN_NONE and not (self.idle_hook and self.idle_hook()) then
-    collectors.user_error(what)
+    return what
   end
 end
 
@@ -79,12 +82,13 @@ local function find_room(self, outbox, need)
       collectors.user_error('emit: ' .. last_message())
     end
     local turn = enter(self)
-    local kind
+    local kind, problem
     repeat
       kind = C.sl_abi_executor_await(self.pointer, turn, outbox, need, self.may_block)
-      nested_step(self, turn, kind, 'emit: the receiver takes no more')
-    until kind == TURN_READY
+      problem = nested_step(self, turn, kind, 'emit: the receiver takes no more')
+    until kind == TURN_READY or problem
     leave(self)
+    if problem then collectors.user_error(problem) end
   end
 end
 
@@ -104,13 +108,15 @@ end
 --- its call has returned.
 function Executor:await_root(rt)
   local turn = enter(self)
-  while rt.task.is_full ~= 0 do
+  local problem
+  while rt.task.is_full ~= 0 and not problem do
     local kind = C.sl_abi_executor_await_root(self.pointer, turn, rt.task, self.may_block)
     if rt.task.done_count > 0 then rt:take_aside() end
-    nested_step(self, turn, kind, 'emit: one call of next_tuple emitted more tuples with an id than '
-      .. 'can be pending')
+    problem = nested_step(self, turn, kind, 'emit: one call of next_tuple emitted more tuples with an '
+      .. 'id than can be pending')
   end
   leave(self)
+  if problem then collectors.user_error(problem) end
 end
 
 jit.off(find_room)
@@ -171,7 +177,10 @@ local commands = {
 -- Carries a command out and tells the worker's owner; true when the executor should leave.
 local function run_command(self, turn)
   local command = turn.command
-  if command == C.SL_COMMAND_STOP then return true end
+  if command == C.SL_COMMAND_STOP then
+    self.is_stopping = false
+    return true
+  end
   if command == C.SL_COMMAND_ACTIVATE then self.is_active = true end
   if command == C.SL_COMMAND_DEACTIVATE then self.is_active = false end
   local problem, is_later = commands[command](self, turn.argument)
@@ -294,6 +303,8 @@ end
 ---@param raised any
 ---@param where? string the function that raised; nil = collector:report_error
 function Executor:report_error(rt, raised, where)
+  -- An emit that gave up since the executor stops is nobody's mistake.
+  if self.is_stopping then return end
   local text = raised_text.place(raised_text.text(raised), where and rt.definition[where])
   if rt.task then rt.task.errors = rt.task.errors + 1 end
   if where == 'open' or where == 'prepare' then

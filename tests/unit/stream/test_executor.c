@@ -761,6 +761,48 @@ test_one_execute_may_emit_any_number_of_tuples(void **state)
     }
 }
 
+static int await_code;
+
+static void
+wait_for_room(struct rig_task *task, struct sl_record *record)
+{
+    struct sl_outbox *outbox = sl_emitter_route(sl_task_emitter(task->io, 0), 0)->targets[0];
+    struct sl_turn turn;
+    (void)record;
+    for (int64_t i = 0; outbox->pos == NULL || sl__outbox_can_hand_over(sl__outbox_of(outbox)); i++) {
+        assert_int_equal(rig_emit_direct(task, i, RIG_NO_ID), 0);
+    }
+    assert_int_equal(sl_executor_await(task->executor, &turn, outbox, 1, 0), SL_TURN_NONE);
+    rig_command_all(task->rig, SL_COMMAND_STOP);
+    await_code = sl_executor_await(task->executor, &turn, outbox, 1, 1);
+}
+
+static void
+test_an_emit_that_waits_gives_up_when_the_executor_is_to_stop(void **state)
+{
+    (void)state;
+    struct sl_worker_options options = rig_options();
+    options.executors = 2;
+    struct rig *rig = rig_new(&options);
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up});
+    int32_t middle =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = wait_for_room});
+    int32_t sink =
+        rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = add_up});
+    rig_read(rig, spout, middle, SL_GROUPING_SHUFFLE);
+    rig_read(rig, middle, sink, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, middle, 2, 0);
+    rig_plan(rig, sink, 3, 1);
+    rig->tasks[1].limit = 1;
+    rig_open(rig);
+    rig->is_running[1] = true;
+    assert_true(rig_turns(rig, sl_worker_executor(rig->worker, 0)));
+    assert_int_equal(await_code, SL_ECANCELED);
+    rig_free(rig);
+}
+
 static void
 test_a_chain_longer_than_the_pool_does_not_jam(void **state)
 {
@@ -906,6 +948,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_cycle_that_overflows_is_bounded_and_fails_the_roots),
     cmocka_unit_test(test_a_gated_spout_waits_and_memory_stays_bounded),
     cmocka_unit_test(test_one_execute_may_emit_any_number_of_tuples),
+    cmocka_unit_test(test_an_emit_that_waits_gives_up_when_the_executor_is_to_stop),
     cmocka_unit_test(test_a_chain_longer_than_the_pool_does_not_jam),
     cmocka_unit_test(test_max_spout_pending_holds_the_spout_back),
     cmocka_unit_test(test_drain_lets_no_spout_emit_and_ends_when_all_is_acked),
