@@ -11,6 +11,7 @@ describe('the memory of Lua', function()
       kept[i % 1000] = item
       if tonumber(('%p'):format(item):sub(3), 16) >= 2 ^ 32 then high = high + 1 end
     end
+    assert.is_true(#kept <= 1000)
     return high
   end
 
