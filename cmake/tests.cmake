@@ -2,9 +2,11 @@
 #   tests/unit/<room>/test_*.c     one cmocka program each             label unit
 #   tests/lua/**/*_spec.lua        busted inside the streamlua binary  label lua (abi_spec: abi)
 #   tests/functional/*_spec.lua    busted that starts the real binary  label functional
+#   tests/bench/limits.c           the program behind the limits of scripts/bench
 #   tests/sim/*.c                  the simulated control plane         label sim
 #   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
 #                                  linked with tests/fuzz/driver.c     label fuzz
+#   tests/bench/bench_*.c          programs of the benchmark, built only
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
 # `short` runs under the sanitizers too, `serial` runs with no other test beside it, `functional` takes
 # a C test out of the label unit.
@@ -97,6 +99,21 @@ foreach(source IN LISTS fuzzers)
     set(corpus "")
   endif()
   sl_add_test(NAME fuzz/${name} LABEL fuzz SOURCE ${source} COMMAND ${name} ${corpus})
+endforeach()
+
+# What the machine can do without the engine: see scripts/bench.
+add_executable(sl_bench_limits EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/limits.c)
+target_link_libraries(sl_bench_limits PRIVATE sl_flags Threads::Threads)
+set_target_properties(sl_bench_limits PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bench OUTPUT_NAME limits)
+
+# Programs that workloads of scripts/bench.d start; scripts/bench builds them.
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/bench/bench_*.c)
+foreach(source IN LISTS benches)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  sl_core_test(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bench)
 endforeach()
 
 file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/sim/*.c)

@@ -97,7 +97,8 @@ void sl_abi_worker_post(struct sl_worker *worker, int32_t kind, int32_t task, in
 /* Reads the counters of a task; they may be a turn old. Returns 0 or SL_ENOTFOUND. */
 int sl_abi_worker_stats(struct sl_worker *worker, int32_t task, struct sl_task_stats *stats);
 
-/* Reads the sums of the counters of a component's tasks that were removed. Returns 0 or an error. */
+/* Reads the sums of the counters of a component's tasks that were removed. Returns 0 or an error.
+ */
 int sl_abi_worker_gone_stats(struct sl_worker *worker, int32_t component,
                              struct sl_task_stats *stats);
 
@@ -132,8 +133,8 @@ int32_t sl_abi_core_count(void);
 double sl_abi_monotonic_ms(void);
 
 /*
- * Writes out what stdio holds, as far as that needs no waiting, and ends the process at once, whatever
- * its threads are doing.
+ * Writes out what stdio holds, as far as that needs no waiting, and ends the process at once,
+ * whatever its threads are doing.
  */
 void sl_abi_process_exit(int32_t code);
 

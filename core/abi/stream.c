@@ -340,6 +340,10 @@ sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, s
 void
 sl_abi_executor_calls(struct sl_executor *executor, int32_t task)
 {
+    if (executor == NULL) {
+        missing();
+        return;
+    }
     sl_executor_calls(executor, task);
 }
 

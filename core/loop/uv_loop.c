@@ -71,6 +71,7 @@ static void
 timers_due(uv_timer_t *timer)
 {
     struct uv_side *side = timer->data;
+    side->armed_ns = 0;
     sl__loop_fire_timers(&side->loop, sl_loop_now_ns(&side->loop));
     side->loop.ops->timers_changed(&side->loop);
 }
@@ -80,13 +81,13 @@ timers_changed(struct sl_loop *loop)
 {
     struct uv_side *side = uv_side_of(loop);
     uint64_t due_ns;
-    if (!sl__loop_next_timer(loop, &due_ns)) {
-        uv_timer_stop(&side->timer);
+    if (!sl__loop_next_timer(loop, &due_ns) || (side->armed_ns != 0 && side->armed_ns <= due_ns)) {
         return;
     }
     uint64_t now_ns = sl_loop_now_ns(loop);
     /* Rounded up, so that the timer is due when libuv wakes. */
     uint64_t delay_ms = due_ns <= now_ns ? 0 : (due_ns - now_ns + 999999) / 1000000u;
+    side->armed_ns = due_ns != 0 ? due_ns : 1;
     uv_update_time(&side->uv);
     uv_timer_start(&side->timer, timers_due, delay_ms, 0);
 }

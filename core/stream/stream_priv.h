@@ -535,6 +535,28 @@ bool sl__task_is_planned_to_leave(const struct sl__task *task);
 /* True when a receiver has so much queued that the task should not run. */
 bool sl__task_is_gated(struct sl__task *task);
 
+/* executor.c */
+/* Reads the clock into now_ns, and returns it. */
+uint64_t sl__executor_refresh(struct sl_executor *executor);
+
+/* turn.c */
+/* Begins the time-out rounds that are due. */
+void sl__round_advance(struct sl_executor *executor);
+/* A driver of the task begins to run (enum sl_turn_kind). */
+void sl__frame_push(struct sl_executor *executor, struct sl__task *task, int32_t kind);
+/* How many tuples or calls the next turn may take, at most `most`. */
+int32_t sl__turn_size(const struct sl__task *task, int32_t most);
+/* Whether there is input to execute; drops what only carries the mark of an end. */
+bool sl__task_has_records(struct sl_executor *executor, struct sl__task *task);
+bool sl__bolt_can_run(struct sl_executor *executor, struct sl__task *task, int32_t above_rank);
+int sl__batch_turn(struct sl_executor *executor, struct sl__task *task, struct sl_turn *turn);
+/* The first bolt that can run and has a rank above the given one, taken from the ready list. */
+struct sl__task *sl__ready_pick(struct sl_executor *executor, int32_t above_rank);
+
+/* finish.c */
+/* Makes a turn of a bolt whose input has ended, or reports that all tasks have finished. */
+bool sl__finish_turn(struct sl_executor *executor, struct sl_turn *turn);
+
 /* park.c */
 /* One step of a short spin. */
 static inline void

@@ -143,7 +143,8 @@ sl__task_finished(struct sl__task *self)
 {
     self->is_finished = true;
     for (size_t i = 0; i < self->outboxes.count; i++) {
-        /* A receiver that leaves is told nothing new; inside a cycle only a resume is of interest. */
+        /* A receiver that leaves is told nothing new; inside a cycle only a resume is of interest.
+         */
         struct sl__outbox *outbox = self->outboxes.items[i];
         outbox->is_last = outbox->is_retired ? outbox->is_last_sent : true;
         outbox->is_last_sent |= outbox->is_cyclic;

@@ -288,6 +288,8 @@ function Cluster:kill()
   ffi.gc(worker.pointer, nil)
   worker:free()
   self.is_active = true
+  -- Compiled loops hold on to the tables of the tasks that they were made for.
+  jit.flush()
   return self
 end
 

@@ -10,8 +10,9 @@
 --     bench:report { variant = 'ack', value = 31e6, unit = 'tuples/s', limit = 400e6, target = 30e6 }
 --
 -- `limit` is what the hardware does in the same run, `ratio` = value / limit; `better = 'less'` is
--- for times and sizes, where the target is met from below. bench.quick asks for a short run;
--- bench:best(rounds, fn) calls fn that often and returns the best (largest) number, bench:least
+-- for times and sizes, where the target is met from below. With several rounds `value` is the best,
+-- `least` the worst of them; `cpu_ns` is the processor time of one unit. bench.quick asks for a short
+-- run; bench:best(rounds, fn) calls fn that often and returns the best (largest) number, bench:least
 -- the smallest; bench:now() is a clock in seconds. The exit code is 0 whatever the figures, 1 when a
 -- workload raised an error, 2 for a wrong command line.
 
@@ -50,6 +51,9 @@ local function json_line(line)
     add(key, line[key] and json_number(line[key]) or 'null')
   end
   add('met', line.met == nil and 'null' or tostring(line.met))
+  for _, key in ipairs { 'least', 'rounds', 'cpu_ns' } do
+    if line[key] then add(key, json_number(line[key])) end
+  end
   return '{' .. table.concat(out, ',') .. '}'
 end
 
@@ -68,7 +72,7 @@ function Bench:report(figure)
   local line = {
     id = self.id, name = figure.name or self.name, variant = figure.variant or '',
     value = figure.value, unit = figure.unit or '', limit = figure.limit, target = figure.target,
-    ratio = figure.ratio,
+    ratio = figure.ratio, least = figure.least, rounds = figure.rounds, cpu_ns = figure.cpu_ns,
   }
   if line.limit and not line.ratio and line.limit ~= 0 then line.ratio = line.value / line.limit end
   if line.target then

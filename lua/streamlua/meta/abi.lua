@@ -1328,8 +1328,8 @@ function C.sl_abi_core_count() end
 ---@return number
 function C.sl_abi_monotonic_ms() end
 
---- Writes out what stdio holds, as far as that needs no waiting, and ends the process at once, whatever
---- its threads are doing.
+--- Writes out what stdio holds, as far as that needs no waiting, and ends the process at once,
+--- whatever its threads are doing.
 ---@param code integer
 function C.sl_abi_process_exit(code) end
 

@@ -7,7 +7,7 @@ describe('the memory of Lua', function()
     local high = 0
     local kept = {}
     for i = 1, count do
-      local item = { i }
+      local item = { i, kept[i % 1000] and i or 0 }
       kept[i % 1000] = item
       if tonumber(('%p'):format(item):sub(3), 16) >= 2 ^ 32 then high = high + 1 end
     end

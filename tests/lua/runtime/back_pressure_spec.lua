@@ -1,20 +1,14 @@
 -- Emits that have to wait, and cycles of bolts: nothing dead-locks and memory stays bounded.
 
+local memory = require 'support.memory'
 local streamlua = require 'streamlua'
 local ways = require 'support.ways'
-
-local function resident_kib()
-  local file = assert(io.open('/proc/self/statm'))
-  local pages = tonumber(file:read('*l'):match('^%d+ (%d+)'))
-  file:close()
-  return pages * 4
-end
 
 local function feeder(fields)
   return streamlua.spout { fields = fields or { 'value' }, next_tuple = function() return false end }
 end
 
-local SLOW = os.getenv('SL_TEST_BUILD') == 'tsan' or os.getenv('SL_TEST_BUILD') == 'asan'
+local SLOW = not memory.is_measurable
 
 ways.describe('back pressure', function(way)
   it('holds a call of next_tuple that emits without end, in bounded memory', function()
@@ -35,11 +29,10 @@ ways.describe('back pressure', function(way)
     t:bolt('sink', streamlua.bolt {
       execute = function() seen = seen + 1 end,
     }, { parallelism = 3 }):fields('relay', { 'n' })
-    local before = resident_kib()
+    local grown = memory.watch()
     way.cluster({ capture = false }):run(t, way.options()):wait()
     assert.equal(2 * n, seen)
-    local growth = resident_kib() - before
-    assert.is_true(growth < 96 * 1024, ('grew by %d KiB'):format(growth))
+    memory.assert_grown_less(grown, 96 * 1024)
   end)
 
   it('serves acks while an emit waits', function()
@@ -191,14 +184,13 @@ ways.describe('a cycle of bolts', function(way)
         for _ = 1, 4 do collector:emit({ tuple.n - 1, tuple.text }) end
       end
     end, 1)
-    local before = resident_kib()
+    local grown = memory.watch()
     local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = {} } })
     -- 4^10 tuples and more if nothing were dropped.
     cluster:feed('source', { 10, ('x'):rep(100) }, 'explodes')
     assert.same({ 'explodes' }, cluster:failed('source'))
     assert.is_true(cluster.worker:dropped_in_cycles() > 0)
-    local growth = resident_kib() - before
-    assert.is_true(growth < 96 * 1024, ('grew by %d KiB'):format(growth))
+    memory.assert_grown_less(grown, 96 * 1024)
     -- What is small still goes through.
     cluster:feed('source', { 2, 'x' }, 'small')
     assert.same({ 'small' }, cluster:acked('source'))

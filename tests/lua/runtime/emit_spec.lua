@@ -1,6 +1,7 @@
 -- What an emit takes and what arrives: types of values, their errors, copies, tuples that are kept.
 
 local abi = require 'streamlua.abi'
+local memory = require 'support.memory'
 local streamlua = require 'streamlua'
 local ways = require 'support.ways'
 local ffi = abi.ffi
@@ -337,19 +338,12 @@ ways.describe('emits', function(way)
     t:bolt('sum', streamlua.bolt {
       execute = function(_, next_tuple) sum = sum + next_tuple.i end,
     }, { parallelism = 2 }):shuffle('burst')
-    local function resident_kib()
-      local file = assert(io.open('/proc/self/statm'))
-      local pages = tonumber(file:read('*l'):match('^%d+ (%d+)'))
-      file:close()
-      return pages * 4
-    end
-    local n = os.getenv('SL_TEST_BUILD') == 'tsan' and 100000 or 1000000
+    local n = memory.is_measurable and 1000000 or 100000
     local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = {} } })
-    local before = resident_kib()
+    local grown = memory.watch()
     cluster:feed('source', { n }, 1):wait()
     assert.equal(n * (n + 1) / 2, sum)
     assert.same({ 1 }, cluster:acked('source'))
-    local growth = resident_kib() - before
-    assert.is_true(growth < 64 * 1024, ('grew by %d KiB'):format(growth))
+    memory.assert_grown_less(grown, 64 * 1024)
   end)
 end)

@@ -354,6 +354,28 @@ test_rest_of_a_crashed_write_is_cut_off(void **state)
     }
 }
 
+/* A rest that is longer than what is written next must not show up behind it. */
+static void
+test_long_rest_of_a_crashed_write_is_cut_off(void **state)
+{
+    (void)state;
+    static uint8_t rest[20000] = {0x40, 0x9c, 0, 0, 0xbf, 0x63, 0xff, 0xff, 1};
+    struct sl_state_store *store = fixture_open();
+    assert_int_equal(do_create(store, "/a", "1", 0), 0);
+    close_store(store);
+    memset(rest + 16, 0x55, sizeof(rest) - 16);
+    write_file("state.log", rest, sizeof(rest), O_APPEND);
+    for (int i = 0; i < 2; i++) {
+        char path[16];
+        store = fixture_open();
+        assert_value(store, "/a", "1");
+        snprintf(path, sizeof(path), "/n%d", i);
+        assert_int_equal(do_create(store, path, "x", 0), 0);
+        close_store(store);
+        assert_true(log_size() < (off_t)sizeof(rest));
+    }
+}
+
 static void
 test_truncated_log_is_an_earlier_state_at_every_length(void **state)
 {
@@ -682,6 +704,7 @@ main(void)
         CONFORMANCE_TEST(test_state_outlives_all_processes),
         CONFORMANCE_TEST(test_junk_files_do_no_harm),
         CONFORMANCE_TEST(test_rest_of_a_crashed_write_is_cut_off),
+        CONFORMANCE_TEST(test_long_rest_of_a_crashed_write_is_cut_off),
         CONFORMANCE_TEST(test_truncated_log_is_an_earlier_state_at_every_length),
         CONFORMANCE_TEST(test_damaged_log_is_refused_and_not_mended),
         CONFORMANCE_TEST(test_old_history_is_dropped),

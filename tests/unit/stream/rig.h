@@ -231,8 +231,8 @@ static inline int
 rig_emit_collected(struct rig_task *task, const int64_t *values)
 {
     struct sl_emitter *emitter = sl_task_emitter(task->io, 0);
-    int32_t bytes = (int32_t)(sizeof(struct sl_record) +
-                              (size_t)emitter->field_count * sizeof(struct sl_slot));
+    int32_t bytes =
+        (int32_t)(sizeof(struct sl_record) + (size_t)emitter->field_count * sizeof(struct sl_slot));
     struct sl_record *record = sl_task_scratch(task->io, bytes);
     for (int32_t i = 0; i < emitter->field_count; i++) {
         record->slots[i] = (struct sl_slot){.tag = SL_VALUE_INT64, .i64 = values[i]};
@@ -286,10 +286,10 @@ static inline int
 rig_emit_direct(struct rig_task *task, int64_t value, int64_t id)
 {
     struct sl_route *route = sl_emitter_route(sl_task_emitter(task->io, 0), 0);
-    struct sl_outbox *outbox = route->grouping == SL_GROUPING_FIELDS ||
-                                       route->grouping == SL_GROUPING_PARTIAL_KEY
-                                   ? sl_route_key(route, sl_key_hash_number((double)value))
-                                   : sl_route_next(route);
+    struct sl_outbox *outbox =
+        route->grouping == SL_GROUPING_FIELDS || route->grouping == SL_GROUPING_PARTIAL_KEY
+            ? sl_route_key(route, sl_key_hash_number((double)value))
+            : sl_route_next(route);
     int32_t bytes = (int32_t)(sizeof(struct sl_record) + sizeof(struct sl_slot));
     if (outbox->pos == NULL || outbox->limit - outbox->pos < bytes) {
         int rc = rig_flush(task, outbox, bytes);

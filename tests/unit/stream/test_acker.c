@@ -102,7 +102,7 @@ test_entries_behave_as_in_a_naive_map(void **state)
             is_known[i] = 1;
         }
         /* Half of the values complete what is there. */
-        uint64_t value = op == SL__FAIL || op == SL__RESET ? 0
+        uint64_t value = op == SL__FAIL || op == SL__RESET  ? 0
                          : sl_random_below(&random, 2) == 0 ? entry->value
                                                             : sl_random_u64(&random);
         entry->value ^= value;

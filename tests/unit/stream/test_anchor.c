@@ -106,7 +106,8 @@ learn(struct rig_task *task, int64_t id, bool has_failed)
     assert_int_equal(root->verdict, 0);
     root->verdict = has_failed ? 2 : 1;
     naive->told++;
-    /* Told at the right moment: never acked while something lives, never failed without a reason. */
+    /* Told at the right moment: never acked while something lives, never failed without a reason.
+     */
     if (has_failed) {
         assert_true(root->has_failed);
     } else {
@@ -259,14 +260,14 @@ compare_with_naive(uint64_t seed, int32_t executors, int32_t ackers)
     struct kept kept[2] = {{{0}, {0}, 0}, {{0}, {0}, 0}};
     int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
                                   (struct rig_component){.next = plant, .settled = learn});
-    int32_t a = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = branch});
-    int32_t b = rig_component(rig, SL_TASK_BOLT, 2, -1, 1,
-                              (struct rig_component){.execute = hold_and_join,
-                                                     .tick = settle_rest,
-                                                     .tick_ms = 50,
-                                                     .is_manual = true});
-    int32_t c =
-        rig_component(rig, SL_TASK_BOLT, 3, -1, 1, (struct rig_component){.execute = branch_direct});
+    int32_t a =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = branch});
+    int32_t b = rig_component(
+        rig, SL_TASK_BOLT, 2, -1, 1,
+        (struct rig_component){
+            .execute = hold_and_join, .tick = settle_rest, .tick_ms = 50, .is_manual = true});
+    int32_t c = rig_component(rig, SL_TASK_BOLT, 3, -1, 1,
+                              (struct rig_component){.execute = branch_direct});
     int32_t d =
         rig_component(rig, SL_TASK_BOLT, 4, -1, 0, (struct rig_component){.execute = finish_tuple});
     rig_read(rig, spout, a, SL_GROUPING_SHUFFLE);
@@ -327,7 +328,8 @@ test_trees_end_as_in_a_naive_tracker_with_ackers(void **state)
     }
 }
 
-/* ---- one by one --------------------------------------------------------------------------------- */
+/* ---- one by one ---------------------------------------------------------------------------------
+ */
 
 static int
 two_roots(struct rig_task *task)
@@ -359,8 +361,9 @@ rig_two_held(void)
 {
     struct sl_worker_options options = rig_options();
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
-                                  (struct rig_component){.next = two_roots, .settled = note_verdict});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                      (struct rig_component){.next = two_roots, .settled = note_verdict});
     int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 1,
                                  (struct rig_component){.execute = hold_only, .is_manual = true});
     int32_t sink = rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){0});
@@ -397,8 +400,8 @@ test_a_record_has_a_pair_for_each_root_and_none_twice(void **state)
         struct sl__outbox *outbox = sl__outbox_of(emitter->targets[i]);
         struct sl_record *record = (struct sl_record *)outbox->batch->data;
         assert_int_equal(record->anchors, 2);
-        assert_int_equal(record->len, sizeof(*record) + sizeof(struct sl_slot) +
-                                          sizeof(struct sl_pair));
+        assert_int_equal(record->len,
+                         sizeof(*record) + sizeof(struct sl_slot) + sizeof(struct sl_pair));
         struct sl_pair *second = (struct sl_pair *)((uint8_t *)record + record->len) - 1;
         assert_true(record->root != second->root);
         sums[0] ^= record->edge;

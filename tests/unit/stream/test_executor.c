@@ -64,7 +64,8 @@ first_root(struct rig *rig, int32_t id)
     return &rig_inner(rig, id)->roots[0];
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------- */
+/* ---- rounds -----------------------------------------------------------------------------------
+ */
 
 static void
 keep_it(struct rig_task *task, struct sl_record *record)
@@ -81,8 +82,9 @@ rig_unacked(double timeout_ms, int32_t ackers)
     struct sl_worker_options options = rig_options();
     options.message_timeout_ms = timeout_ms;
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
-                                  (struct rig_component){.next = count_up, .settled = count_settled});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                      (struct rig_component){.next = count_up, .settled = count_settled});
     int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
                                  (struct rig_component){.execute = keep_it, .is_manual = true});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
@@ -197,10 +199,11 @@ test_an_ack_that_came_while_the_executor_was_away_is_in_time(void **state)
     struct sl_worker_options options = rig_options();
     options.executors = 2;
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
-                                  (struct rig_component){.next = count_up, .settled = count_settled});
-    int32_t bolt =
-        rig_component(rig, SL_TASK_BOLT, 1, -1, 0, (struct rig_component){.execute = block_and_ack});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                      (struct rig_component){.next = count_up, .settled = count_settled});
+    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
+                                 (struct rig_component){.execute = block_and_ack});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
     rig_plan(rig, spout, 1, 0);
     rig_plan(rig, bolt, 2, 1);
@@ -241,7 +244,8 @@ test_reset_timeout_starts_the_time_again(void **state)
     }
 }
 
-/* ---- ticks ------------------------------------------------------------------------------------ */
+/* ---- ticks ------------------------------------------------------------------------------------
+ */
 
 struct ticks {
     int count;
@@ -264,10 +268,10 @@ rig_ticking(double period_ms, bool is_aligned, double start_ms, struct ticks *ti
     struct sl_worker_options options = rig_options();
     options.manual_start_ms = start_ms;
     struct rig *rig = rig_new(&options);
-    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
-                                 (struct rig_component){.tick = note_tick,
-                                                        .tick_ms = period_ms,
-                                                        .is_tick_aligned = is_aligned});
+    int32_t bolt =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
+                      (struct rig_component){
+                          .tick = note_tick, .tick_ms = period_ms, .is_tick_aligned = is_aligned});
     rig_plan(rig, bolt, 1, 0);
     rig->tasks[1].user = ticks;
     rig_open(rig);
@@ -341,11 +345,11 @@ test_ticks_longer_than_their_period_starve_neither_data_nor_each_other(void **st
     (void)state;
     struct sl_worker_options options = rig_options();
     struct rig *rig = rig_new(&options);
-    int32_t spout =
-        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up_untracked});
-    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
-                                 (struct rig_component){
-                                     .execute = add_up, .tick = tick_too_long, .tick_ms = 10});
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
+    int32_t bolt = rig_component(
+        rig, SL_TASK_BOLT, 1, -1, 0,
+        (struct rig_component){.execute = add_up, .tick = tick_too_long, .tick_ms = 10});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
     rig_plan(rig, spout, 1, 0);
     rig_plan(rig, bolt, 2, 0);
@@ -376,7 +380,8 @@ test_ticks_longer_than_their_period_starve_neither_data_nor_each_other(void **st
     rig_free(rig);
 }
 
-/* ---- sizes of turns --------------------------------------------------------------------------- */
+/* ---- sizes of turns ---------------------------------------------------------------------------
+ */
 
 struct turns {
     int32_t largest;
@@ -397,8 +402,8 @@ test_a_turn_fits_into_a_millisecond(void **state)
     struct sl_worker_options options = rig_options();
     options.batch_bytes = 8192;
     struct rig *rig = rig_new(&options);
-    int32_t spout =
-        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up_untracked});
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
     int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 0,
                                  (struct rig_component){.execute = take_half_a_millisecond});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
@@ -446,7 +451,8 @@ test_a_spout_that_emits_nothing_is_polled_less_and_less(void **state)
     rig_free(rig);
 }
 
-/* ---- ends of input ---------------------------------------------------------------------------- */
+/* ---- ends of input ----------------------------------------------------------------------------
+ */
 
 /*
  * Random DAGs: each bolt reads some of the components before it.  All that is emitted is executed,
@@ -527,8 +533,8 @@ test_what_finish_emits_comes_before_the_end_of_the_readers(void **state)
     struct rig *rig = rig_new(&options);
     int32_t spout =
         rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up});
-    int32_t total = rig_component(
-        rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = add_up, .finish = emit_total});
+    int32_t total = rig_component(rig, SL_TASK_BOLT, 1, -1, 1,
+                                  (struct rig_component){.execute = add_up, .finish = emit_total});
     int32_t sink =
         rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = add_up});
     rig_read(rig, spout, total, SL_GROUPING_SHUFFLE);
@@ -553,8 +559,8 @@ test_an_executor_has_finished_when_all_it_sent_was_executed(void **state)
     struct sl_worker_options options = rig_options();
     options.executors = 2;
     struct rig *rig = rig_new(&options);
-    int32_t spout =
-        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up_untracked});
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
     int32_t bolt =
         rig_component(rig, SL_TASK_BOLT, 1, -1, 0, (struct rig_component){.execute = add_up});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
@@ -573,7 +579,8 @@ test_an_executor_has_finished_when_all_it_sent_was_executed(void **state)
     rig_free(rig);
 }
 
-/* ---- cycles ----------------------------------------------------------------------------------- */
+/* ---- cycles -----------------------------------------------------------------------------------
+ */
 
 /* Sends each tuple round `second value` more times. */
 static void
@@ -607,9 +614,9 @@ rig_cycle(int32_t executors, struct rig_component a, struct rig_component b)
     options.executors = executors;
     options.max_spout_pending = 100000;
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(
-        rig, SL_TASK_SPOUT, 0, -1, 2,
-        (struct rig_component){.next = start_rounds, .settled = count_settled});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 2,
+                      (struct rig_component){.next = start_rounds, .settled = count_settled});
     int32_t first = rig_component(rig, SL_TASK_BOLT, 1, 0, 2, a);
     int32_t second = rig_component(rig, SL_TASK_BOLT, 1, 0, 2, b);
     rig_read(rig, spout, first, SL_GROUPING_SHUFFLE);
@@ -680,7 +687,8 @@ test_a_cycle_that_overflows_is_bounded_and_fails_the_roots(void **state)
     }
 }
 
-/* ---- back pressure ---------------------------------------------------------------------------- */
+/* ---- back pressure ----------------------------------------------------------------------------
+ */
 
 static void
 test_a_gated_spout_waits_and_memory_stays_bounded(void **state)
@@ -689,8 +697,8 @@ test_a_gated_spout_waits_and_memory_stays_bounded(void **state)
     struct sl_worker_options options = rig_options();
     options.executors = 2;
     struct rig *rig = rig_new(&options);
-    int32_t spout =
-        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up_untracked});
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
     int32_t bolt =
         rig_component(rig, SL_TASK_BOLT, 1, -1, 0, (struct rig_component){.execute = add_up});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
@@ -815,8 +823,8 @@ test_a_chain_longer_than_the_pool_does_not_jam(void **state)
         rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up});
     rig_plan(rig, before, 1, 0);
     for (int32_t i = 0; i < BOLTS; i++) {
-        int32_t bolt =
-            rig_component(rig, SL_TASK_BOLT, i + 1, -1, 1, (struct rig_component){.execute = pass_on});
+        int32_t bolt = rig_component(rig, SL_TASK_BOLT, i + 1, -1, 1,
+                                     (struct rig_component){.execute = pass_on});
         rig_read(rig, before, bolt, SL_GROUPING_SHUFFLE);
         rig_plan(rig, bolt, i + 2, 0);
         before = bolt;
@@ -849,7 +857,8 @@ test_max_spout_pending_holds_the_spout_back(void **state)
     rig_free(rig);
 }
 
-/* ---- draining and stopping -------------------------------------------------------------------- */
+/* ---- draining and stopping --------------------------------------------------------------------
+ */
 
 static void
 test_drain_lets_no_spout_emit_and_ends_when_all_is_acked(void **state)
@@ -897,7 +906,8 @@ test_deactivate_stops_spouts_until_activate(void **state)
     rig_free(rig);
 }
 
-/* ---- batches before their task ----------------------------------------------------------------- */
+/* ---- batches before their task -----------------------------------------------------------------
+ */
 
 static void
 test_batches_that_come_before_their_task_wait_for_it(void **state)

@@ -93,7 +93,8 @@ test_a_deadline_ends_the_sleep(void **state)
     rig_free(rig);
 }
 
-/* ---- the loop itself ---------------------------------------------------------------------------- */
+/* ---- the loop itself ----------------------------------------------------------------------------
+ */
 
 static int
 emit_one(struct rig_task *task)
@@ -144,7 +145,8 @@ ping_pong(int32_t executors, int32_t ackers, int64_t count)
                                   (struct rig_component){.next = emit_one, .settled = note});
     int32_t middle =
         rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = relay});
-    int32_t sink = rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = take});
+    int32_t sink =
+        rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = take});
     rig_read(rig, spout, middle, SL_GROUPING_SHUFFLE);
     rig_read(rig, middle, sink, SL_GROUPING_SHUFFLE);
     rig_plan(rig, spout, 1, 0);
@@ -190,10 +192,12 @@ test_a_sender_without_credit_is_woken_by_each_release(void **state)
     options.pool_bytes = 0;
     options.is_acking = 0;
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
     int32_t middle =
         rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = relay});
-    int32_t sink = rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = take});
+    int32_t sink =
+        rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = take});
     rig_read(rig, spout, middle, SL_GROUPING_SHUFFLE);
     rig_read(rig, middle, sink, SL_GROUPING_SHUFFLE);
     rig_plan(rig, spout, 1, 0);
@@ -228,7 +232,8 @@ end_a_cycle(void)
     options.is_manual_clock = 0;
     options.message_timeout_ms = 1e7;
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
     struct rig_component code = {.execute = pass_four_times};
     int32_t a = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, code);
     int32_t b = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, code);

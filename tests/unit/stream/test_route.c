@@ -243,7 +243,8 @@ test_a_stream_whose_reader_has_no_tasks_chooses_nobody(void **state)
     }
 }
 
-/* ---- changes ------------------------------------------------------------------------------------ */
+/* ---- changes ------------------------------------------------------------------------------------
+ */
 
 static void
 test_new_routes_keep_the_outboxes_of_targets_that_stay(void **state)
@@ -312,8 +313,8 @@ test_a_queue_without_memory_is_a_clear_error(void **state)
         sl_alloc_fail_after(successes);
         assert_int_equal(rig_attach(rig, executor, SPOUT, true), SL_ENOMEM);
         sl_alloc_fail_after(-1);
-        assert_non_null(strstr(sl_err_last()->msg, successes < 3 ? "pending tuples of task 1"
-                                                                 : "a queue to task 10"));
+        assert_non_null(strstr(sl_err_last()->msg,
+                               successes < 3 ? "pending tuples of task 1" : "a queue to task 10"));
         assert_int_equal(rig->worker->inbound[FIRST], 0);
     }
     assert_int_equal(rig_attach(rig, executor, SPOUT, true), 0);

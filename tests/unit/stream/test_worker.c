@@ -6,38 +6,30 @@
 #include "base/random.h"
 #include "rig.h"
 
-/* ---- options and plan -------------------------------------------------------------------------- */
+/* ---- options and plan --------------------------------------------------------------------------
+ */
 
 static void
 test_new_refuses_options_out_of_range(void **state)
 {
     (void)state;
-#define BAD(field, value) {offsetof(struct sl_worker_options, field), value, sizeof(((struct sl_worker_options *)0)->field)}
+#define BAD(field, value)                                                                          \
+    {                                                                                              \
+        offsetof(struct sl_worker_options, field), value,                                          \
+            sizeof(((struct sl_worker_options *)0)->field)                                         \
+    }
     static const struct {
         size_t offset;
         double value;
         size_t size;
     } rows[] = {
-        BAD(executors, 0),
-        BAD(executors, -1),
-        BAD(executors, 1025),
-        BAD(message_timeout_ms, 0),
-        BAD(message_timeout_ms, NAN),
-        BAD(message_timeout_ms, INFINITY),
-        BAD(max_spout_pending, 0),
-        BAD(task_capacity, 0),
-        BAD(task_capacity, 2e9),
-        BAD(spout_capacity, -1),
-        BAD(spout_capacity, 65537),
-        BAD(acker_capacity, -1),
-        BAD(batch_bytes, 1023),
-        BAD(batch_bytes, 2e9),
-        BAD(credit, 0),
-        BAD(credit, 2e9),
-        BAD(pool_bytes, NAN),
-        BAD(pool_bytes, -1),
-        BAD(pool_bytes, INFINITY),
-        BAD(manual_start_ms, NAN),
+        BAD(executors, 0),          BAD(executors, -1),           BAD(executors, 1025),
+        BAD(message_timeout_ms, 0), BAD(message_timeout_ms, NAN), BAD(message_timeout_ms, INFINITY),
+        BAD(max_spout_pending, 0),  BAD(task_capacity, 0),        BAD(task_capacity, 2e9),
+        BAD(spout_capacity, -1),    BAD(spout_capacity, 65537),   BAD(acker_capacity, -1),
+        BAD(batch_bytes, 1023),     BAD(batch_bytes, 2e9),        BAD(credit, 0),
+        BAD(credit, 2e9),           BAD(pool_bytes, NAN),         BAD(pool_bytes, -1),
+        BAD(pool_bytes, INFINITY),  BAD(manual_start_ms, NAN),
     };
 #undef BAD
     for (size_t i = 0; i < array_size(rows); i++) {
@@ -163,7 +155,8 @@ test_attach_and_detach_refuse_what_is_not_theirs(void **state)
     rig_free(rig);
 }
 
-/* ---- events ------------------------------------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------------------------------
+ */
 
 static void
 test_events_come_in_order_with_their_texts(void **state)
@@ -268,7 +261,8 @@ test_many_threads_may_post_while_the_owner_waits(void **state)
     rig_free(rig);
 }
 
-/* ---- tasks that come and go --------------------------------------------------------------------- */
+/* ---- tasks that come and go ---------------------------------------------------------------------
+ */
 
 enum {
     KEYS = 40,
@@ -364,8 +358,8 @@ rig_keyed(int32_t executors, int32_t ackers, bool is_manual_clock, struct ledger
     int32_t spout =
         rig_component(rig, SL_TASK_SPOUT, 0, -1, 3,
                       (struct rig_component){.next = number_keys, .settled = note_settled});
-    int32_t keyed = rig_component(rig, SL_TASK_BOLT, 1, -1, 3,
-                                  (struct rig_component){.execute = keep_ledger});
+    int32_t keyed =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 3, (struct rig_component){.execute = keep_ledger});
     int32_t sink =
         rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = sink_it});
     rig_read(rig, spout, keyed, SL_GROUPING_FIELDS);

@@ -1,0 +1,63 @@
+-- B5: word count, beside a loop written by hand that splits and counts the same text without any
+-- engine. The limit of every figure is that loop, so `ratio` is the share that the engine leaves, and
+-- the variant `overhead` the nanoseconds of processor time that it adds to a word.
+
+local engine = require 'engine'
+package.path = package.path:gsub('^([^;]*)/%?%.lua', '%1/?.lua;%1/topologies/?.lua')
+local sentences = require 'sentences'
+
+local TARGET = 15e6
+
+local VARIANTS = {
+  { variant = 'engine', executors = 1, target = TARGET },
+  { variant = 'engine-2', executors = 2, settings = { splits = 2, counters = 2 } },
+  { variant = 'engine-ack', executors = 1, settings = { ack = true } },
+  { variant = 'engine-table', executors = 1, settings = { counts = 'table' } },
+}
+
+local function check(out, words)
+  local sum = 0
+  for _, count in ipairs(out.all.counted) do sum = sum + count end
+  if sum ~= words then
+    error(('word count: %d words were counted, %d were sent'):format(sum, words), 0)
+  end
+end
+
+return {
+  id = 'B5',
+  name = 'word count',
+  run = function(bench)
+    local n = bench.quick and 2e5 or 2e6
+    local warm = n / 4
+    local words, timed = n * sentences.words, (n - warm) * sentences.words
+
+    local function measure(run)
+      local cpu = math.huge
+      local rounds = engine.rounds(bench, function()
+        local out = run()
+        check(out, words)
+        cpu = math.min(cpu, out.cpu / words)
+        return timed / engine.seconds(out)
+      end)
+      return rounds, cpu * 1e9
+    end
+
+    local hand, hand_cpu = measure(function() return engine.exec('word_count_hand', n, warm) end)
+    engine.report_rounds(bench, hand, { variant = 'hand', unit = 'words/s', cpu_ns = hand_cpu })
+    local best, best_cpu
+    for _, variant in ipairs(VARIANTS) do
+      local settings = { n = n, warm = warm }
+      for key, value in pairs(variant.settings or {}) do settings[key] = value end
+      local rounds, cpu = measure(function()
+        return engine.run('word_count', settings, variant.executors)
+      end)
+      local target = variant.target
+      if variant.executors == 2 then target = best end
+      engine.report_rounds(bench, rounds, { variant = variant.variant, unit = 'words/s',
+        limit = hand.best, target = target, cpu_ns = cpu })
+      if variant.variant == 'engine' then best, best_cpu = rounds.best, cpu end
+    end
+    bench:report { variant = 'overhead', name = 'word count, engine over hand',
+      value = best_cpu - hand_cpu, unit = 'ns/word', limit = hand_cpu }
+  end,
+}

@@ -1,0 +1,44 @@
+-- C1, control plane: calls over loopback beside raw libuv TCP of the same run, slot requests through
+-- pool and slot manager in one process, registrations of supervisors and heartbeats.
+--
+-- The work is done by build/tests/bench/bench_control (tests/bench/bench_control.c). The limit of
+-- calls is a raw libuv echo with as many messages of the same size under way: `each` sends every
+-- message with a write of its own, `gathered` sends what one read answers with one write. Registrations
+-- and heartbeats have both sides in one process and are an upper bound therefore.
+
+local PROGRAM = 'build/tests/bench/bench_control'
+
+local function measure(quick)
+  local pipe = assert(io.popen(PROGRAM .. (quick and ' --quick' or '') .. ' 2>&1'))
+  local figures, rest = {}, {}
+  for line in pipe:lines() do
+    local name, value = line:match('^([%w_]+) ([%d.]+)$')
+    if name then
+      figures[name] = tonumber(value)
+    else
+      rest[#rest + 1] = line
+    end
+  end
+  pipe:close()
+  assert(figures.heartbeat_cpu_seconds, PROGRAM .. ': ' .. table.concat(rest, '\n'))
+  return figures
+end
+
+local function run(bench)
+  local f = measure(bench.quick)
+  bench:report { variant = 'calls/each', name = 'rpc calls, 512 under way', value = f.rpc_messages,
+    unit = '/s', limit = f.raw_messages, target = 0.6 * f.raw_messages }
+  bench:report { variant = 'calls/gathered', name = 'rpc calls, 512 under way',
+    value = f.rpc_messages, unit = '/s', limit = f.raw_gathered_messages }
+  bench:report { variant = 'round trips', name = 'rpc calls, one under way',
+    value = f.rpc_round_trips, unit = '/s', limit = f.raw_round_trips,
+    target = 0.6 * f.raw_round_trips }
+  bench:report { variant = 'slots', name = 'slot requests, pool and manager',
+    value = f.slot_requests, unit = '/s', target = 50000 }
+  bench:report { variant = 'registration', name = f.registrations .. ' supervisors register',
+    value = f.registration_seconds, unit = 's', target = 2, better = 'less' }
+  bench:report { variant = 'heartbeats', name = '10,000 heartbeats at 10 s, of one core',
+    value = f.heartbeat_cpu_seconds * 10000 / 10 * 100, unit = '%', target = 20, better = 'less' }
+end
+
+return { id = 'C1', name = 'control plane', run = run }
