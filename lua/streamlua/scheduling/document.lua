@@ -584,7 +584,7 @@ function M.assignment(given, options)
   end
   local scheduler = value_of(given.scheduler)
   if scheduler == nil then scheduler = options.scheduler or '?' end
-  local workers = {}
+  local workers, before = {}, faults.count
   if not is_list(given.workers) then
     faults:add('workers', nil, 'must be a list of workers, got ' .. shown(given.workers))
   else
@@ -592,9 +592,12 @@ function M.assignment(given, options)
       workers[#workers + 1] = worker(faults, item, at)
     end
   end
+  -- What breaks the request is told beside slots and tasks that appear twice, so that one look at the
+  -- message is enough; only workers that can not be read leave nothing to compare.
+  local is_readable = faults.count == before
   local slots, owner = {}, {}
   check_doubles(faults, workers, slots, owner)
-  if request and faults.count == 0 then
+  if request and is_readable then
     require('streamlua.scheduling.promises').check(faults, request, workers, owner)
   end
   for _, item in ipairs(workers) do item.host = item.host or item.supervisor end

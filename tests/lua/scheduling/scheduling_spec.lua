@@ -327,6 +327,19 @@ describe('validating an assignment', function()
     end)
   end
 
+  it('tells of all that is wrong at once', function()
+    local message = broken(function(a)
+      a.workers[1].supervisor = 's9'
+      a.workers[2].tasks = { 1, 2, 77 }
+      a.workers[3].tasks = {}
+    end)
+    for _, part in ipairs({ 'has task 1, which s9:6800 has already', 'workers[3] has no tasks',
+      'have task 77, which no component has', "leave out task 5 of 'count'",
+      "is 's9', which the cluster does not have" }) do
+      assert.truthy(message:find(part, 1, true), message)
+    end
+  end)
+
   it('lets nothing move that runs on in mode monitor', function()
     local first = assert(scheduling.assign(request_of()))
     local request = request_of { mode = 'monitor', previous = first, dead_tasks = { 2, 5, 10 } }
