@@ -313,6 +313,10 @@ attempt_run(struct attempt *a, const struct sl_sched_request *request,
     struct sl_sched_model *m = &a->model;
     sl_sched_refine_dead(m);
     a->workers = sl_sched_count_workers(m);
+    if (a->mode != SL_SCHED_MONITOR && request->user_worker_count > a->workers.total) {
+        return sl_err_set(SL_EUNSATISFIABLE, "%u user workers, but only %u workers in all",
+                          request->user_worker_count, a->workers.total);
+    }
     a->need = sl_arena_calloc(&m->arena, m->task_count + 1, sizeof(bool));
     sl_sched_need(m, a->mode, a->need);
     sl_sched_mark_ports(m, a->mode);

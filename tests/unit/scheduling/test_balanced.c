@@ -91,6 +91,20 @@ test_bug_4_user_workers_count_once_and_all_hold_after_every_rebalance(void **sta
 }
 
 static void
+test_user_workers_that_get_no_task_count_as_too_many_too(void **state)
+{
+    (void)state;
+    struct fx *f = fx_word_count("4,4,4", 3);
+    for (int i = 0; i < 4; i++) {
+        fx_user(f, "h1", -1);
+        fx_share(f, "split", 1);
+    }
+    fx_refused(f, SL_SCHED_BALANCED, SL_SCHED_NEW, SL_EUNSATISFIABLE,
+               "4 user workers, but only 3 workers");
+    free(f);
+}
+
+static void
 test_a_dead_user_worker_comes_back_on_its_host(void **state)
 {
     (void)state;
@@ -480,6 +494,7 @@ main(void)
         cmocka_unit_test(test_bug_3_all_ports_pinned_is_accepted),
         cmocka_unit_test(test_bug_3_keep_on_a_full_cluster_succeeds),
         cmocka_unit_test(test_bug_4_user_workers_count_once_and_all_hold_after_every_rebalance),
+        cmocka_unit_test(test_user_workers_that_get_no_task_count_as_too_many_too),
         cmocka_unit_test(test_a_dead_user_worker_comes_back_on_its_host),
         cmocka_unit_test(test_bug_6_a_full_pinned_host_is_named),
         cmocka_unit_test(test_bug_6_a_taken_pinned_port_is_named),
