@@ -127,7 +127,7 @@ local function check_key(config, key, report)
   end
   if not entries[key] then
     local meant = component.near_miss(key, M.names)
-    if meant and config[meant] == nil then
+    if meant then
       report('warning', 'misspelt', "config key '%s' looks like '%s'", key, meant)
     end
     return

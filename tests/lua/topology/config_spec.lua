@@ -73,7 +73,8 @@ describe('the topology config', function()
       problems({ contaners = 2 }))
     assert.same({ "warning config key 'max-spout-pending' looks like 'max_spout_pending'" },
       problems({ ['max-spout-pending'] = 2 }))
-    assert.same({}, problems({ contaners = 2, containers = 2 }))
+    assert.same({ "warning config key 'contaners' looks like 'containers'" },
+      problems({ contaners = 2, containers = 2 }), 'beside the right one too: --set is meant to win')
   end)
 end)
 
