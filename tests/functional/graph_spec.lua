@@ -41,6 +41,14 @@ count  (bolt x4)
     assert.equal(r.stdout, graph('--format', 'ascii').stdout)
   end)
 
+  it('ends with 7 when the script is still loading after --timeout', function()
+    local r = process.run({ 'graph', files.write('loop.lua', 'while true do end'), '--timeout',
+      '200ms' })
+    assert.equal(7, r.code)
+    assert.truthy(r.stderr:find('still loading after 200ms\n', 1, true), r.stderr)
+    assert.equal('', r.stdout)
+  end)
+
   it('writes Graphviz and Mermaid', function()
     local dot = graph('--format', 'dot')
     assert.equal(0, dot.code)

@@ -9,12 +9,8 @@
 local errors = require 'streamlua.cli.error'
 local isolated = require 'streamlua.cli.isolated'
 local script = require 'streamlua.cli.script'
-local units = require 'streamlua.units'
 
 local M = {}
-
---- Seconds a script may take to load when --timeout says nothing.
-M.TIMEOUT = 30
 
 local function fields(failure)
   local copy = {}
@@ -29,7 +25,7 @@ end
 ---@param build fun(topology: table): any, any
 ---@return any value
 function M.build(context, path, build)
-  local timeout = context.timeout or M.TIMEOUT
+  local timeout = context.timeout or script.TIMEOUT
   local defaults = context.settings.config
   local result = isolated.run(function()
     local ok, value = pcall(function()
@@ -41,7 +37,7 @@ function M.build(context, path, build)
   end, { timeout = timeout })
   local what = ("script '%s'"):format(path)
   if result.timed_out then
-    context:fail('invalid', what, ('still loading after %s'):format(units.duration_text(timeout)))
+    error(script.timeout_error(path, timeout), 0)
   elseif result.raised then
     context:fail('invalid', what, result.raised)
   elseif result.ended then

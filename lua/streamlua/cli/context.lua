@@ -11,6 +11,7 @@
 
 local conf = require 'streamlua.conf'
 local errors = require 'streamlua.cli.error'
+local libc = require 'streamlua.connectors.libc'
 local output = require 'streamlua.cli.output'
 local progress = require 'streamlua.cli.progress'
 
@@ -94,6 +95,19 @@ function Context.call_user(_, code, fn, ...)
     error(errors.from_lua(code, results[2], trace), 0)
   end
   return unpack(results, 2, table.maxn(results))
+end
+
+--- Makes standard output the command's alone: what user code prints from now on goes to standard
+--- error. A document on standard output stays one document.
+function Context.keep_stdout(self)
+  if self.stdout.file ~= io.stdout then return end
+  io.stdout:flush()
+  local fd = self:check(libc.dup(1))
+  self:check(libc.dup2(2, 1))
+  self.stdout = output.writer({
+    write = function(_, ...) return libc.write_all(fd, table.concat({ ... })) end,
+    flush = function() return true end,
+  })
 end
 
 --- Prints one JSON document on standard output.

@@ -191,22 +191,27 @@ local function is_verbose(argv, getenv)
   return twin ~= nil and twin ~= '' and twin ~= '0' and twin ~= 'false'
 end
 
+--- An error object as text, the way the user asked for.
+---@param err table of streamlua.cli.error
+---@param options table {json=, verbose=, color=}
+---@return string
+function M.error_text(err, options)
+  if options.json then return output.json_text(errors.document(err)) end
+  local parts = { output.paint(options.color, 'red', 'error:'), ' ', err.message, '\n' }
+  local function add(...)
+    for _, part in ipairs({ ... }) do parts[#parts + 1] = part end
+  end
+  if err.hint then add(output.paint(options.color, 'cyan', 'hint:'), ' ', err.hint, '\n') end
+  if options.verbose and err.traceback and err.traceback ~= '' then add(err.traceback, '\n') end
+  return table.concat(parts)
+end
+
 --- Prints an error object the way the user asked for.
 ---@param err table of streamlua.cli.error
 ---@param options table {json=, verbose=, color=, file=}
 function M.print_error(err, options)
   local file = options.file or io.stderr
-  if options.json then
-    file:write(output.json_text(errors.document(err)))
-    return
-  end
-  file:write(output.paint(options.color, 'red', 'error:'), ' ', err.message, '\n')
-  if err.hint then
-    file:write(output.paint(options.color, 'cyan', 'hint:'), ' ', err.hint, '\n')
-  end
-  if options.verbose and err.traceback and err.traceback ~= '' then
-    file:write(err.traceback, '\n')
-  end
+  file:write(M.error_text(err, options))
 end
 
 -- What is no error object is a defect of ours or of a command file; it still ends in one line.

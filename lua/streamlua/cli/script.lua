@@ -4,38 +4,70 @@
 --   local t = script.load_valid(context, args.script)   -- a topology without errors
 --   local program = script.load(context, args.script)   -- a topology or a streaming context
 
+local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
+local cli_error = require 'streamlua.cli.error'
 local load = require 'streamlua.topology.load'
+local units = require 'streamlua.units'
 local topology = require 'streamlua.topology'
 
 local M = {}
 
-local function place_text(err)
-  return err.line and ('%s:%d'):format(err.file, err.line) or err.file
+--- Seconds a script may take to load when --timeout says nothing.
+M.TIMEOUT = 30
+
+local function place_text(failure)
+  return failure.line and ('%s:%d'):format(failure.file, failure.line) or failure.file
 end
 
 --- Fails the command with an error of streamlua.topology.load: exit 3 for a missing file, else 7.
 ---@param context table
 ---@param path string
----@param err table
-function M.fail(context, path, err)
-  if err.code == 'ENOTFOUND' then
-    context:fail('not_found', ("script '%s'"):format(path), err.message, err.hint)
+---@param failure table
+function M.fail(context, path, failure)
+  if failure.code == 'ENOTFOUND' then
+    context:fail('not_found', ("script '%s'"):format(path), failure.message, failure.hint)
   end
-  local code = err.code == 'EIO' and 'failed' or 'invalid'
-  context:fail(code, place_text(err), err.message, err.hint,
-    { file = err.file, line = err.line, traceback = err.traceback })
+  local code = failure.code == 'EIO' and 'failed' or 'invalid'
+  context:fail(code, place_text(failure), failure.message, failure.hint,
+    { file = failure.file, line = failure.line, traceback = failure.traceback })
+end
+
+--- What a command says of a script that is still loading after `timeout` seconds.
+---@param path string
+---@param timeout number
+---@return table error
+function M.timeout_error(path, timeout)
+  return cli_error.new('invalid', ("script '%s'"):format(path),
+    ('still loading after %s'):format(units.duration_text(timeout)),
+    'is there a loop that never ends? --timeout allows more')
+end
+
+-- A loop that the JIT compiled can only be ended together with its process.
+local function set_limit(context, path)
+  local timeout = context.timeout or M.TIMEOUT
+  local failure = M.timeout_error(path, timeout)
+  local text = require('streamlua.cli').error_text(failure,
+    { json = context.output == 'json', color = context.color_stderr })
+  if abi.C.sl_abi_deadline_set(timeout * 1000, text, failure.exit) ~= 0 then
+    local _, why = err.last()
+    context:fail_with(why, 'run')
+  end
 end
 
 --- Loads a script: its topology or streaming context. --set overrides the config.
 ---@param context table
 ---@param path string
----@param options? table defaults = config below the script's own, args
+---@param options? table defaults = config below the script's own, args, is_limited = the process
+---  ends with an error when the script does not stop loading
 ---@return table program
 function M.load(context, path, options)
   options = options or {}
-  local program, err = load.script(path,
+  if options.is_limited then set_limit(context, path) end
+  local program, failure = load.script(path,
     { set = context.set, defaults = options.defaults, args = options.args })
-  if not program then M.fail(context, path, err) end
+  if options.is_limited then abi.C.sl_abi_deadline_clear() end
+  if not program then M.fail(context, path, failure) end
   return program
 end
 

@@ -271,6 +271,19 @@ function M.exit(code)
   C._exit(code)
 end
 
+--- A new name of a descriptor, closed by programs that are started.
+---@return integer? fd
+---@return string? message
+---@return integer? errno
+function M.dup(fd)
+  local F_DUPFD_CLOEXEC = 1030
+  local copy = C.fcntl(fd, F_DUPFD_CLOEXEC, ffi.cast('int', 3))
+  if copy < 0 then
+    return failure()
+  end
+  return copy
+end
+
 --- Makes descriptor `to` another name of `from`.
 function M.dup2(from, to)
   if C.dup2(from, to) < 0 then

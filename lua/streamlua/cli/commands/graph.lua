@@ -1,9 +1,9 @@
 -- `streamlua graph SCRIPT`: the logical graph of a script's topology; nothing runs.
 
+local apart = require 'streamlua.cli.apart'
 local json = require 'streamlua.json'
 local native = require 'streamlua.topology.native'
 local render = require 'streamlua.topology.render'
-local script = require 'streamlua.cli.script'
 
 return {
   name = 'graph',
@@ -17,10 +17,12 @@ return {
     command:flag('--system', 'Show the components that the engine adds, too.')
   end,
   run = function(context, args)
-    local t = script.load_valid(context, args.script)
-    local handle = context:check(t:native())
-    if args.system then handle = context:check(native.system(handle)) end
-    local description = context:check(native.describe(handle))
+    local description = apart.build(context, args.script, function(topology)
+      local handle, failure = topology:native()
+      if handle and args.system then handle, failure = native.system(handle) end
+      if not handle then return nil, failure end
+      return native.describe(handle)
+    end)
     local format = args.format or (context.output == 'json' and 'json' or 'ascii')
     if format == 'json' or context.output == 'json' then
       context:print_json(render.data(description, json.array))

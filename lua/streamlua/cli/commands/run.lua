@@ -1,43 +1,11 @@
 -- `streamlua run SCRIPT`: a whole topology in this process.
 
 local abi = require 'streamlua.abi'
+local error_lines = require 'streamlua.cli.error_lines'
+local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
 
 local C = abi.C
-
--- Different errors of one task that are shown; later ones, and repeated ones, are only counted.
-local SHOWN_ERRORS = 10
-
--- Returns a function(task, text) that shows errors of user code through `say`, and the list of what it
--- has shown: {task=, message=, count=}.
-local function error_printer(say)
-  local tasks, list = {}, {}
-  return function(task, text)
-    local shown = tasks[task]
-    if not shown then
-      shown = { count = 0, by_text = {} }
-      tasks[task] = shown
-    end
-    local known = shown.by_text[text]
-    if known then
-      known.count = known.count + 1
-      if not shown.has_repeats then
-        shown.has_repeats = true
-        say(('error: %s: repeated errors are counted only'):format(task))
-      end
-      return
-    end
-    shown.count = shown.count + 1
-    if shown.count <= SHOWN_ERRORS then
-      known = { task = task, message = text, count = 1 }
-      shown.by_text[text] = known
-      list[#list + 1] = known
-      say(('error: %s: %s'):format(task, text))
-    elseif shown.count == SHOWN_ERRORS + 1 then
-      say(('error: %s: further errors are counted only'):format(task))
-    end
-  end, list
-end
 
 -- Returns a function that shows the rates of all components, from the counters of two moments.
 local function progress_printer(display, topology)
@@ -116,10 +84,10 @@ end
 local function load_topology(context, args)
   local load = require 'streamlua.topology.load'
   local options = { set = context.set, defaults = context.settings.config }
-  local topology, failure = load.script(args.script, options)
-  if not topology then
-    context:fail_with(failure, ("script '%s'"):format(args.script))
-  elseif load.kind(topology) ~= 'topology' then
+  -- Its code becomes this process's, so it can not be loaded in one of its own as other commands do.
+  local topology = script.load(context, args.script,
+    { defaults = options.defaults, is_limited = true })
+  if load.kind(topology) ~= 'topology' then
     context:fail('invalid', ("script '%s'"):format(args.script), 'it returns no topology')
   end
   for _, problem in ipairs(topology:validate()) do
@@ -177,12 +145,13 @@ return {
     command:option('--summary', 'Write the summary document to FILE.'):argname('FILE')
   end,
   run = function(context, args)
+    if context.output == 'json' then context:keep_stdout() end
     local run = require 'streamlua.runtime.run'
     local topology, options = load_topology(context, args)
     local is_json = context.output == 'json'
     local is_shown = context.quiet == 0 and not is_json
     local display = context:progress({ quiet = not is_shown })
-    local on_error, errors = error_printer(function(line)
+    local on_error, errors = error_lines.new(function(line)
       if is_shown then
         display:phase(line)
       elseif not is_json then

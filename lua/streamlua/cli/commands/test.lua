@@ -55,6 +55,7 @@ local function arguments_of(context, args)
     end
   end
   if context.output == 'json' then
+    context:keep_stdout()
     package.preload['busted.outputHandlers.streamlua_json'] = function()
       return json_handler(context)
     end
