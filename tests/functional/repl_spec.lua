@@ -309,6 +309,35 @@ describe('the REPL without a terminal', function()
     end)
   end)
 
+  it('prints documents as tables with print, too', function()
+    in_folder(function(folder)
+      local r = run(folder, { '-e', "t = load_topology 'topo.lua' "
+        .. "print(schedule(t, cluster { supervisors = 3, slots = 4 })) print('a', nil, 1, { 2 })" })
+      assert.equal(0, r.code, r.stderr)
+      assert.truthy(r.stdout:find('SUPERVISOR  HOST  PORT  TASKS  WHICH\n', 1, true), r.stdout)
+      assert.truthy(r.stdout:find('\na\tnil\t1\t{ 2 }\n$'), r.stdout)
+    end)
+  end)
+
+  it('shows each error of a run once', function()
+    in_folder(function(folder)
+      process.write_file(folder .. '/fails.lua', [[
+local streamlua = require 'streamlua'
+local t = streamlua.topology('fails')
+t:spout('s', streamlua.spout { fields = { 'n' }, next_tuple = function(self, collector)
+  self.n = (self.n or 0) + 1
+  if self.n > 50 then return streamlua.DONE end
+  collector:emit { self.n }
+end })
+t:bolt('b', streamlua.bolt { execute = function() error('no') end }):shuffle('s')
+return t
+]])
+      local r = run(folder, { '-e', "run(load_topology 'fails.lua').components.b.errors" })
+      assert.same({ 0, '50\n' }, { r.code, r.stdout }, r.stderr)
+      assert.truthy(r.stderr:find('^error: b%[0%]: [^\n]*:8: no\n[^\n]*are counted only\n$'), r.stderr)
+    end)
+  end)
+
   it('evaluates -e and scripts', function()
     in_folder(function(folder)
       local r = run(folder, { '-e', '1 + 1' })

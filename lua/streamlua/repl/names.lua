@@ -8,6 +8,7 @@
 --   diff(a, b)
 
 local err = require 'streamlua.err'
+local error_lines = require 'streamlua.cli.error_lines'
 local errors = require 'streamlua.cli.error'
 local load = require 'streamlua.topology.load'
 local packing = require 'streamlua.packing'
@@ -178,6 +179,17 @@ function M.make(session)
     return check(scheduling.evaluate(assignment, request_of[assignment]))
   end
 
+  --- Prints values as Lua's print does, and tables the way the session shows them.
+  function names.print(...)
+    local texts = {}
+    for i = 1, select('#', ...) do
+      local value = select(i, ...)
+      texts[i] = type(value) == 'table' and printer.text(value, { color = session.context.color })
+        or tostring(value)
+    end
+    session:write(table.concat(texts, '\t'), '\n')
+  end
+
   --- Runs a topology in this process until it is done or opts.ttl has passed ("5s"), and returns its
   --- summary; Ctrl-C drains it.
   function names.run(t, opts) return M.run(session, t, opts or {}) end
@@ -211,7 +223,7 @@ function M.run(session, t, opts)
   local outcome = require('streamlua.runtime.run').run(t, {
     ttl_ms = ttl, executors = opts.executors, set = session.context.set,
     defaults = session.context.settings.config, catch_signals = true,
-    on_error = function(task, text) session.context.stderr:write('error: ', task, ': ', text, '\n') end,
+    on_error = error_lines.new(function(line) session.context.stderr:write(line, '\n') end),
   })
   if interrupt then interrupt.open() end
   if outcome.reason == 'failed' then
