@@ -183,8 +183,9 @@ end
 
 local function option_layers(options)
   local flags, environment = {}, environment_layer(options)
+  -- --config names a file; the setting `config` is a table that only files and --set write.
   for key, given in pairs(options.globals or {}) do
-    if schema.by_name[key] then
+    if schema.by_name[key] and key ~= 'config' then
       local target = given.origin == 'flag' and flags or environment
       target[key] = given.value
     end
