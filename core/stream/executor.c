@@ -478,13 +478,15 @@ int
 sl_executor_await(struct sl_executor *self, struct sl_turn *turn, struct sl_outbox *outbox,
                   int32_t need, int32_t may_block)
 {
-    (void)need;
     struct sl__outbox *wanted = sl__outbox_of(outbox);
+    if (need < 0) {
+        return sl_err_set(SL_EINVAL, "a record of %d bytes", need);
+    }
     for (;;) {
         sl__executor_refresh(self);
         intake(self);
-        bool has_buffer = wanted->batch != NULL || sl__pool_has_block(&self->pool) ||
-                          sl__outbox_is_entitled(wanted);
+        bool has_buffer =
+            sl__pool_has_room(&self->pool, need) || sl__outbox_is_entitled(wanted);
         self->is_ring_full = false;
         if (sl__outbox_has_way(wanted) && has_buffer) {
             wake_up(self);

@@ -227,8 +227,7 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
     if (self->batch == NULL) {
         self->batch = sl__batch_take(self->executor, need, sl__outbox_is_entitled(self));
         if (self->batch == NULL) {
-            const struct sl__pool *pool = &self->executor->pool;
-            return (size_t)need > pool->block_bytes || pool->has_failed
+            return self->executor->pool.has_failed
                        ? sl_err_set(SL_ENOMEM, "out of memory for a record of %d bytes", need)
                        : SL_FLUSH_WAIT;
         }

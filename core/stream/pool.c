@@ -35,9 +35,31 @@ pool_make(struct sl__pool *pool)
     return batch;
 }
 
-bool
-sl__pool_has_block(const struct sl__pool *pool)
+static size_t
+batch_bytes(const struct sl__batch *batch)
 {
+    return (size_t)(batch->limit - batch->data);
+}
+
+/* A buffer of its own for one record that is larger than a block. */
+static struct sl__batch *
+large_make(struct sl__pool *pool, size_t bytes)
+{
+    struct sl__batch *batch = batch_new(bytes, pool);
+    pool->has_failed = batch == NULL;
+    if (batch != NULL) {
+        __atomic_add_fetch(&pool->large_bytes, bytes, __ATOMIC_RELAXED);
+    }
+    return batch;
+}
+
+bool
+sl__pool_has_room(const struct sl__pool *pool, int32_t need)
+{
+    if ((size_t)need > pool->block_bytes) {
+        return __atomic_load_n(&pool->large_bytes, __ATOMIC_ACQUIRE) + (size_t)need <=
+               (size_t)pool->limit * pool->block_bytes;
+    }
     return pool->local != NULL || pool->made < pool->limit ||
            __atomic_load_n(&pool->returned, __ATOMIC_ACQUIRE) != NULL;
 }
@@ -47,8 +69,10 @@ sl__batch_take(struct sl_executor *executor, int32_t need, bool may_exceed)
 {
     struct sl__pool *pool = &executor->pool;
     struct sl__batch *batch;
+    pool->has_failed = false;
     if ((size_t)need > pool->block_bytes) {
-        batch = batch_new((size_t)need, NULL);
+        bool is_allowed = may_exceed || sl__pool_has_room(pool, need);
+        batch = is_allowed ? large_make(pool, (size_t)need) : NULL;
     } else {
         if (pool->local == NULL) {
             pool_collect(pool);
@@ -72,8 +96,10 @@ void
 sl__batch_give(struct sl_executor *executor, struct sl__batch *batch)
 {
     struct sl__pool *pool = batch->pool;
-    if (pool == NULL) {
+    if (batch_bytes(batch) > pool->block_bytes) {
+        size_t bytes = batch_bytes(batch);
         sl_free(batch);
+        __atomic_sub_fetch(&pool->large_bytes, bytes, __ATOMIC_RELEASE);
     } else if (executor != NULL && pool == &executor->pool) {
         batch->next = pool->local;
         pool->local = batch;

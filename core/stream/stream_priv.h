@@ -40,7 +40,9 @@ enum {
     /* Slots of a data ring and of all ack rings into one executor together. */
     SL__DATA_RING = 1024,
     SL__ACK_RING = 65536,
+    /* Errors that wait for the owner, and the bytes of the text of one. */
     SL__EVENT_MAX = 4096,
+    SL__ERROR_TEXT_MOST = 16384,
     /* So many buffers of an executor have a list of texts in its Lua state. */
     SL__TEXT_LISTS = 64,
 };
@@ -76,7 +78,9 @@ struct sl__pool {
     /* Blocks that exist, and how many may. */
     int32_t made;
     int32_t limit;
-    /* The last attempt to make a block found no memory. */
+    /* Bytes of buffers for single large records; together no more than all blocks may have. */
+    size_t large_bytes;
+    /* The last attempt to make a buffer found no memory. */
     bool has_failed;
     struct sl__batch *local;
     /* Given back by other threads: a stack that the owner takes whole. */
@@ -87,7 +91,7 @@ struct sl__batch {
     struct sl_batch io;
     uint8_t *limit;
     struct sl__outbox *outbox;
-    /* NULL: a buffer of its own for one large record. */
+    /* That it came from; a buffer larger than its blocks is one of its own for one record. */
     struct sl__pool *pool;
     struct sl__batch *next;
     /* Number of its list of texts, from 1; 0 = none. Only the executor that owns the pool reads it.
@@ -451,11 +455,11 @@ struct sl_worker {
 };
 
 /* pool.c */
-/* True when a block can be had without exceeding the limit. */
-bool sl__pool_has_block(const struct sl__pool *pool);
+/* True when a buffer for a record of `need` bytes can be had without exceeding the limit. */
+bool sl__pool_has_room(const struct sl__pool *pool, int32_t need);
 /*
  * A buffer for a record of `need` bytes.  NULL when the pool is used up, which `may_exceed`
- * overrides, or (pool.has_failed, or need above the size of a block) when the memory is.
+ * overrides, or (pool.has_failed) when the memory is.
  */
 struct sl__batch *sl__batch_take(struct sl_executor *executor, int32_t need, bool may_exceed);
 void sl__batch_give(struct sl_executor *executor, struct sl__batch *batch);

@@ -560,6 +560,9 @@ sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t execu
         pthread_mutex_unlock(&self->event_lock);
         return;
     }
+    if (kind == SL_EVENT_ERROR && len > SL__ERROR_TEXT_MOST) {
+        len = SL__ERROR_TEXT_MOST;
+    }
     struct sl__event *event = sl_alloc(sizeof(*event));
     *event = (struct sl__event){kind, task, executor, NULL, len, NULL};
     event->text = sl_alloc(len + 1);

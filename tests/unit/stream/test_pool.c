@@ -17,13 +17,13 @@ test_take_gives_blocks_up_to_the_limit_and_more_when_allowed(void **state)
     struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
     struct sl__batch *held[24];
     for (int i = 0; i < 20; i++) {
-        assert_true(sl__pool_has_block(&executor->pool));
+        assert_true(sl__pool_has_room(&executor->pool, 1));
         held[i] = sl__batch_take(executor, 1024, false);
         assert_non_null(held[i]);
         assert_int_equal(held[i]->limit - held[i]->data, 1024);
         memset(held[i]->data, i, 1024);
     }
-    assert_false(sl__pool_has_block(&executor->pool));
+    assert_false(sl__pool_has_room(&executor->pool, 1));
     assert_null(sl__batch_take(executor, 1, false));
     assert_false(executor->pool.has_failed);
     held[20] = sl__batch_take(executor, 1, true);
@@ -47,12 +47,22 @@ test_records_larger_than_a_block_get_a_buffer_of_their_own(void **state)
     (void)state;
     struct rig *rig = rig_two(16);
     struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
-    struct sl__batch *large = sl__batch_take(executor, 100000, false);
-    assert_int_equal(large->limit - large->data, 100000);
-    assert_null(large->pool);
+    struct sl_executor *other = sl_worker_executor(rig->worker, 1);
+    struct sl__batch *large = sl__batch_take(executor, 10000, false);
+    assert_int_equal(large->limit - large->data, 10000);
     assert_int_equal(executor->pool.made, 0);
-    memset(large->data, 1, 100000);
-    sl__batch_give(sl_worker_executor(rig->worker, 1), large);
+    memset(large->data, 1, 10000);
+    /* Together they may have as much as all blocks, here 16 KiB. */
+    assert_true(sl__pool_has_room(&executor->pool, 6384));
+    assert_false(sl__pool_has_room(&executor->pool, 6385));
+    assert_null(sl__batch_take(executor, 6385, false));
+    assert_false(executor->pool.has_failed);
+    struct sl__batch *second = sl__batch_take(executor, 6385, true);
+    assert_non_null(second);
+    sl__batch_give(other, large);
+    assert_int_equal(executor->pool.large_bytes, 6385);
+    sl__batch_give(executor, second);
+    assert_int_equal(executor->pool.large_bytes, 0);
     rig_free(rig);
 }
 

@@ -195,7 +195,14 @@ test_errors_are_bounded_and_other_events_are_not_dropped(void **state)
     }
     sl_worker_post(rig->worker, SL_EVENT_FINISHED, -1, 0, NULL, 0);
     assert_int_equal(rig->worker->events_dropped, 500);
-    assert_int_equal(rig_heard(rig, SL_EVENT_ERROR), SL__EVENT_MAX);
+    struct sl_event event;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 1);
+    }
+    static const char text[SL__ERROR_TEXT_MOST + 100] = "long";
+    sl_worker_post(rig->worker, SL_EVENT_ERROR, 1, 0, text, sizeof(text));
+    assert_int_equal(rig->worker->events_last->len, SL__ERROR_TEXT_MOST);
+    assert_int_equal(rig_heard(rig, SL_EVENT_ERROR), SL__EVENT_MAX - 1);
     assert_int_equal(rig_heard(rig, SL_EVENT_FINISHED), 1);
     rig_free(rig);
 }
