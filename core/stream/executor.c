@@ -485,8 +485,7 @@ sl_executor_await(struct sl_executor *self, struct sl_turn *turn, struct sl_outb
     for (;;) {
         sl__executor_refresh(self);
         intake(self);
-        bool has_buffer =
-            sl__pool_has_room(&self->pool, need) || sl__outbox_is_entitled(wanted);
+        bool has_buffer = sl__pool_has_room(&self->pool, need) || sl__outbox_is_entitled(wanted);
         self->is_ring_full = false;
         if (sl__outbox_has_way(wanted) && has_buffer) {
             wake_up(self);

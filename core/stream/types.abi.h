@@ -6,8 +6,8 @@
 /* One field of a record: 16 bytes. */
 struct sl_slot {
     /*
-     * enum sl_value_tag, or SL_SLOT_TEXT; the bytes of strings and tables lie behind the slots of the
-     * record.
+     * enum sl_value_tag, or SL_SLOT_TEXT; the bytes of strings and tables lie behind the slots of
+     * the record.
      */
     int32_t tag;
     /* Bytes of a string, or of the encoding of a table; index of a text; else undefined. */
@@ -23,9 +23,9 @@ struct sl_slot {
 
 enum sl_slot_tag {
     /*
-     * A string that did not have to be copied, since it stays in one Lua state: `len` is its index in
-     * the batch's list of texts, which the Lua half keeps. The record has room for its bytes all the
-     * same, so that memory under way is bounded by the sizes of batches.
+     * A string that did not have to be copied, since it stays in one Lua state: `len` is its index
+     * in the batch's list of texts, which the Lua half keeps. The record has room for its bytes all
+     * the same, so that memory under way is bounded by the sizes of batches.
      */
     SL_SLOT_TEXT = 64,
 };

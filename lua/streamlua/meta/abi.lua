@@ -1606,10 +1606,10 @@ function C.sl_abi_anchors_add_current(task) end
 ---@param handle number
 function C.sl_abi_anchors_add_held(task, handle) end
 
---- Unless sl_abi_deadline_clear() comes first, after `ms` milliseconds (more than 0) the NUL-terminated
---- `text`, which is copied, is written to standard error and the process ends with exit code `code`,
---- whatever its threads are doing. Setting it again replaces it. Returns 0, or SL_EINVAL without a text
---- or for a time that is not above 0, SL_ESYS when no thread can be made.
+--- Unless sl_abi_deadline_clear() comes first, after `ms` milliseconds (more than 0) the
+--- NUL-terminated `text`, which is copied, is written to standard error and the process ends with
+--- exit code `code`, whatever its threads are doing. Setting it again replaces it. Returns 0, or
+--- SL_EINVAL without a text or for a time that is not above 0, SL_ESYS when no thread can be made.
 ---@param ms number
 ---@param text string|ffi.cdata*
 ---@param code integer

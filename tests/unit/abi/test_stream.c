@@ -148,7 +148,8 @@ rig_small(void)
 {
     struct sl_worker_options options = rig_options();
     struct rig *rig = rig_new(&options);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
+    int32_t spout =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_one});
     int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){0});
     rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
     rig_plan(rig, spout, 1, 0);

@@ -777,7 +777,8 @@ wait_for_room(struct rig_task *task, struct sl_record *record)
     struct sl_outbox *outbox = sl_emitter_route(sl_task_emitter(task->io, 0), 0)->targets[0];
     struct sl_turn turn;
     (void)record;
-    for (int64_t i = 0; outbox->pos == NULL || sl__outbox_can_hand_over(sl__outbox_of(outbox)); i++) {
+    for (int64_t i = 0; outbox->pos == NULL || sl__outbox_can_hand_over(sl__outbox_of(outbox));
+         i++) {
         assert_int_equal(rig_emit_direct(task, i, RIG_NO_ID), 0);
     }
     assert_int_equal(sl_executor_await(task->executor, &turn, outbox, 1, 0), SL_TURN_NONE);
@@ -794,8 +795,8 @@ test_an_emit_that_waits_gives_up_when_the_executor_is_to_stop(void **state)
     struct rig *rig = rig_new(&options);
     int32_t spout =
         rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = count_up});
-    int32_t middle =
-        rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){.execute = wait_for_room});
+    int32_t middle = rig_component(rig, SL_TASK_BOLT, 1, -1, 1,
+                                   (struct rig_component){.execute = wait_for_room});
     int32_t sink =
         rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = add_up});
     rig_read(rig, spout, middle, SL_GROUPING_SHUFFLE);
