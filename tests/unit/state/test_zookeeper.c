@@ -118,6 +118,8 @@ struct raw {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_connected;
+    /* The session that was asked for had ended before. */
+    bool is_expired;
 };
 
 static void
@@ -126,9 +128,11 @@ on_raw_event(zhandle_t *zh, int type, int zk_state, const char *path, void *ctx)
     struct raw *raw = (struct raw *)(uintptr_t)zoo_get_context(zh);
     (void)path;
     (void)ctx;
-    if (type == ZOO_SESSION_EVENT && zk_state == ZOO_CONNECTED_STATE) {
+    if (type == ZOO_SESSION_EVENT &&
+        (zk_state == ZOO_CONNECTED_STATE || zk_state == ZOO_EXPIRED_SESSION_STATE)) {
         pthread_mutex_lock(&raw->mutex);
-        raw->is_connected = true;
+        raw->is_connected |= zk_state == ZOO_CONNECTED_STATE;
+        raw->is_expired |= zk_state == ZOO_EXPIRED_SESSION_STATE;
         pthread_cond_signal(&raw->changed);
         pthread_mutex_unlock(&raw->mutex);
     }
@@ -146,7 +150,7 @@ raw_open(struct raw *raw, const clientid_t *id)
     raw->zh = zookeeper_init(hosts, on_raw_event, SESSION_MS, id, raw, 0);
     assert_non_null(raw->zh);
     pthread_mutex_lock(&raw->mutex);
-    while (!raw->is_connected) {
+    while (!raw->is_connected && !raw->is_expired) {
         pthread_cond_wait(&raw->changed, &raw->mutex);
     }
     pthread_mutex_unlock(&raw->mutex);
