@@ -71,6 +71,8 @@ enum {
     REGISTRATION_MS = 30000,
     RETRY_MS = 300,
     METHODS_MAX = 16,
+    /* Of one virtual second; a cluster of this size needs some thousands. */
+    EVENTS_MAX = 100000,
     /* Within this time after the last fault everything must be in order again. */
     HEALING_MS = 60000,
 };
@@ -253,6 +255,8 @@ struct world {
     /* A session was ended at will: who counted on it could not know. */
     bool has_expired;
     uint64_t checks;
+    uint64_t second;
+    uint64_t second_events;
     uint64_t last_zxid;
     /* token -> serial of the master or topology master that was granted it. */
     struct sl_map_u64 terms;

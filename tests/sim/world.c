@@ -124,6 +124,13 @@ before_event(void *ctx)
 {
     struct world *world = ctx;
     world->stats.events++;
+    if (world_now(world) / 1000 != world->second) {
+        world->second = world_now(world) / 1000;
+        world->second_events = 0;
+    }
+    if (++world->second_events > EVENTS_MAX) {
+        world_fail(world, "a busy loop: %d events within one second", EVENTS_MAX);
+    }
     reap(world);
     if (world->is_changed || sl_memory_server_tree(world->server)->zxid != world->last_zxid) {
         world->is_changed = false;
