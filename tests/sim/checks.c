@@ -9,16 +9,18 @@ void
 check_granted(struct proc *proc, uint64_t token)
 {
     struct world *world = proc->world;
+    uint64_t place = proc->kind == MASTER ? TOPOLOGIES : (uint64_t)proc->index % TOPOLOGIES;
+    uint64_t key = token * (TOPOLOGIES + 1) + place;
     uint64_t known;
     proc_trace(proc, "is granted term %llu", (unsigned long long)token);
     if (token == 0) {
         world_fail(world, "%s is granted a term without a token", proc->name);
     }
-    if (sl_map_u64_get(&world->terms, token, &known) && known != proc->serial) {
+    if (sl_map_u64_get(&world->terms, key, &known) && known != proc->serial) {
         world_fail(world, "%s is granted term %llu, which was another's", proc->name,
                    (unsigned long long)token);
     }
-    sl_map_u64_put(&world->terms, token, proc->serial);
+    sl_map_u64_put(&world->terms, key, proc->serial);
 }
 
 /* The value of a node, out of its envelope. */

@@ -258,7 +258,7 @@ struct world {
     uint64_t second;
     uint64_t second_events;
     uint64_t last_zxid;
-    /* token -> serial of the master or topology master that was granted it. */
+    /* Token and place -> serial of the master or topology master that was granted it. */
     struct sl_map_u64 terms;
     /* token -> serial of the master that a supervisor was asked by. */
     struct sl_map_u64 acts;

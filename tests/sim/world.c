@@ -245,6 +245,8 @@ has_procs(void *ctx)
 {
     struct world *world = ctx;
     reap(world);
+    /* What spins may never end; the parent process says which seed it was. */
+    sl_assert_lt(world->second_events++, 20 * EVENTS_MAX);
     return sl_list_is_empty(&world->procs);
 }
 
@@ -252,6 +254,7 @@ static void
 destroy(struct world *world)
 {
     world->is_tracing = false;
+    world->second_events = 0;
     sl_list_each(&world->procs, it)
     {
         struct proc *proc = sl_container_of(it, struct proc, node);
