@@ -127,6 +127,10 @@ check_leader(struct world *world, const char *path, uint64_t *seen)
 static void
 check_store(struct world *world)
 {
+    size_t nodes = sl_memory_server_tree(world->server)->nodes.count;
+    if (nodes > NODES_MAX) {
+        world_fail(world, "the store fills up: %zu nodes", nodes);
+    }
     check_journal(world);
     check_leader(world, "/master/leader", &world->seen_leader[TOPOLOGIES]);
     for (int i = 0; i < TOPOLOGIES; i++) {

@@ -1,10 +1,12 @@
+/* labels: sim   timeout: 90 */
 /*
  * Runs the simulated control plane (sim.h) for many seeds, on several processors.
  *
  *     control_plane_sim [--seeds N] [--first S] [--steps M] [--jobs J] [--replay K] [--trace]
  *
- * Every K-th seed runs twice, and both runs must be the same. A seed that fails prints one line
- * that says what was violated and how to repeat the run; --trace prints the run's story.
+ * The defaults are seeds 1 to 300 of 100 steps. Every K-th seed runs twice, and both runs must be
+ * the same. A seed that fails prints one line that says what was violated and how to repeat the
+ * run; --trace prints the run's story.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -165,7 +167,7 @@ main(int argc, char **argv)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     struct options options = {
-        .first = 1, .count = 300, .steps = 60, .jobs = cpus > 0 ? (unsigned)cpus : 1, .replay = 10};
+        .first = 1, .count = 300, .steps = 100, .jobs = cpus > 0 ? (unsigned)cpus : 1, .replay = 4};
     struct job total = {0};
     pid_t pids[JOBS_MAX];
     double start = seconds();

@@ -72,7 +72,9 @@ enum {
     RETRY_MS = 300,
     METHODS_MAX = 16,
     /* Of one virtual second; a cluster of this size needs some thousands. */
-    EVENTS_MAX = 100000,
+    EVENTS_MAX = 50000,
+    /* In the store: folders, leaders, and one for each who holds a lock or waits for it. */
+    NODES_MAX = 150,
     /* Within this time after the last fault everything must be in order again. */
     HEALING_MS = 60000,
 };
