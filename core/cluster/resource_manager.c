@@ -377,11 +377,22 @@ handle_register_supervisor(void *ctx, struct sl_rpc_request *request)
     }
     sl_list_each(&self->checks, it)
     {
-        const struct check *other = sl_container_of(it, struct check, node);
-        if (strcmp(other->peer.resource, message.resource) == 0 &&
-            other->peer.process == message.process && other->attempt > message.attempt) {
+        struct check *check = sl_container_of(it, struct check, node);
+        if (check->topology[0] != '\0' || check->peer.process != message.process ||
+            strcmp(check->peer.resource, message.resource) != 0) {
+            continue;
+        }
+        if (check->attempt > message.attempt) {
             sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ECONFLICT, "an outdated attempt of %s",
                           message.resource);
+            return;
+        }
+        if (strcmp(check->peer.address, message.address) == 0) {
+            /* Its impatient next attempt: the look back goes on, and answers this one. */
+            sl_rpc_refuse(check->request, SL_RPC_FAILURE, SL_ECONFLICT,
+                          "a newer attempt of %s is under way", message.resource);
+            check->request = request;
+            check->attempt = message.attempt;
             return;
         }
     }

@@ -254,6 +254,49 @@ test_zk6_an_attempt_that_is_given_up_is_deleted_by_guid(void **state)
     close_store(other);
 }
 
+/* The pieces of a writer that is slow to put its list in place are swept away by another: its
+ * transaction is refused, instead of leaving a value without its pieces. */
+static void
+test_pieces_that_are_swept_fail_their_writer(void **state)
+{
+    (void)state;
+    enum { SIZE = 1200 * 1024 };
+    struct sl_state_store *writer = fixture_open();
+    struct sl_state_backend *backend = last_backend();
+    struct sl_state_store *other = fixture_open();
+    struct outcome outcome = {0};
+    struct outcome swept = {0};
+    uint8_t *bytes = pattern_new(SIZE, 1);
+    assert_int_equal(do_create(writer, "/big", "small", 0), 0);
+    assert_int_equal(do_get(other, "/", &swept), 0);
+    sl_state_set(writer, "/big", bytes, SIZE, 0, on_outcome, &outcome);
+    const struct sl_tree *tree = sl_memory_server_tree(server);
+    for (bool has_all = false; !has_all;) {
+        assert_true(sl_state_runner_step(kit_runner, UINT64_MAX));
+        struct sl_tree_node *chunks = sl_tree_find(tree, SL_STATE_PIECES_PATH);
+        size_t at = 0;
+        struct sl_map_bytes_entry *folder =
+            chunks != NULL ? sl_map_bytes_next(&chunks->children, &at) : NULL;
+        has_all = folder != NULL && ((struct sl_tree_node *)folder->value)->children.count == 3;
+    }
+    sl_memory_backend_cut(backend, SL_MEMORY_CUT_TO_SERVER);
+    outcome_destroy(&swept);
+    sl_state_sweep(other, "/big", on_outcome, &swept);
+    assert_int_equal(wait_outcome(&swept), 0);
+    assert_int_equal(outcome.calls, 0);
+    sl_memory_backend_cut(backend, SL_MEMORY_CUT_NONE);
+    assert_int_equal(wait_outcome(&outcome), SL_ECONFLICT);
+    assert_non_null(strstr(outcome.message, "another writer"));
+    assert_value(other, "/big", "small");
+    assert_int_equal(do_set_bytes(writer, "/big", bytes, SIZE, 0, NULL), 0);
+    assert_pattern(other, "/big", SIZE, 1);
+    sl_free(bytes);
+    outcome_destroy(&outcome);
+    outcome_destroy(&swept);
+    close_store(writer);
+    close_store(other);
+}
+
 /*
  * Sessions (reference 1.5)
  */
@@ -716,6 +759,7 @@ main(void)
         CONFORMANCE_TEST(test_zk6_lost_answer_of_a_transaction_is_looked_up),
         CONFORMANCE_TEST(test_zk6_lost_answers_of_a_lock_leave_no_ghost),
         CONFORMANCE_TEST(test_zk6_an_attempt_that_is_given_up_is_deleted_by_guid),
+        CONFORMANCE_TEST(test_pieces_that_are_swept_fail_their_writer),
         CONFORMANCE_TEST(test_zk5_suspended_is_not_expired),
         CONFORMANCE_TEST(test_zk5_cut_off_longer_than_the_session_expires_when_it_is_back),
         CONFORMANCE_TEST(test_zk5_session_survives_a_server_that_is_down_longer_than_it),
