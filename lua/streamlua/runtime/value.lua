@@ -353,6 +353,10 @@ function take_value(pointer, position)
   return nil, position
 end
 
+-- What `decode` reads from. A compiled trace does not hold a local that it uses no more, so the
+-- collector could free a string while the address in it is still read.
+local held
+
 --- Decodes bytes that are exactly one value. Bytes that are not give nil and a problem; they may
 --- come from anywhere.
 ---@param bytes string|ffi.cdata*
@@ -360,11 +364,14 @@ end
 ---@return any value
 ---@return string? problem
 function M.decode(bytes, length)
+  held = bytes
   -- From here on the address comes out of a call: LuaJIT 2.1.0-beta3 miscompiles sums of a variable
   -- and an address that is a constant of the trace, as that of a constant string is.
   local pointer = C.sl_value_checked(cast(pointer_t, bytes), length)
   if pointer == nil then return nil, text_of(C.sl_error_message()) end
-  return (take_value(pointer, 0))
+  local decoded = take_value(pointer, 0)
+  if held and length > SCRATCH_KEPT then held = nil end
+  return decoded
 end
 
 --- Decodes bytes that this process encoded, without checking them.
