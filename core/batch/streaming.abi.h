@@ -24,7 +24,8 @@ enum sl_streaming_state {
     SL_STREAMING_STOPPED,
 };
 
-/* Settings of a context; sl_streaming_options_default fills in the defaults. Texts are copied. */
+/* Settings of a context; sl_abi_streaming_options_default fills in the defaults. Texts are copied.
+ */
 struct sl_streaming_options {
     /* Name of the program. */
     const char *name;
@@ -49,7 +50,8 @@ struct sl_streaming_options {
     int64_t wal_rolling_ms;
     /* Output operations of one batch that may run at once, >= 1. */
     int32_t concurrent_jobs;
-    /* Batches that are made up at once when the wall clock jumps forward; the others are skipped. */
+    /* Batches that are made up at once when the wall clock jumps forward; the others are skipped.
+     */
     int32_t catch_up_max;
     /* Completed batches kept for progress. */
     int32_t retained_batches;
@@ -112,13 +114,13 @@ struct sl_streaming_node {
     int32_t is_initialized;
 };
 
-/* What sl_streaming_find found. */
+/* What sl_abi_streaming_find found. */
 enum sl_streaming_found {
     /* The stream has no dataset at this time. */
     SL_STREAMING_NOTHING,
     /* Made before: the handle is there. */
     SL_STREAMING_FOUND,
-    /* To be computed now and reported with sl_streaming_put. */
+    /* To be computed now and reported with sl_abi_streaming_put. */
     SL_STREAMING_COMPUTE,
 };
 
@@ -148,9 +150,10 @@ struct sl_streaming_saved {
 enum sl_streaming_work_kind {
     /* Nothing to do before clock time `time` (UNKNOWN: before something is reported). */
     SL_STREAMING_WORK_NONE,
-    /* Start the receiver of input `node` on worker `id`; report sl_streaming_receiver_*. */
+    /* Start the receiver of input `node` on worker `id`; report sl_abi_streaming_receiver_*. */
     SL_STREAMING_WORK_START_RECEIVER,
-    /* Ask the receiver of input `node`, if it runs, to end; report sl_streaming_receiver_ended. */
+    /* Ask the receiver of input `node`, if it runs, to end; report sl_abi_streaming_receiver_ended.
+     */
     SL_STREAMING_WORK_STOP_RECEIVER,
     /* Start the inputs that have no receiver; `time` is the zero time. */
     SL_STREAMING_WORK_START_INPUTS,
@@ -158,11 +161,11 @@ enum sl_streaming_work_kind {
     SL_STREAMING_WORK_STOP_INPUTS,
     /*
      * Generate the jobs of batch `time`: for each output in order compute its dataset, report what
-     * has one with sl_streaming_job_add, then call sl_streaming_generated.
+     * has one with sl_abi_streaming_job_add, then call sl_abi_streaming_generated.
      */
     SL_STREAMING_WORK_GENERATE,
     /* Run job `id`: output operation `node`, `output` in its set, batch `time`; then call
-       sl_streaming_job_end. */
+       sl_abi_streaming_job_end. */
     SL_STREAMING_WORK_RUN_JOB,
     /* Dataset `id` of `node` at `time` is not needed any more. */
     SL_STREAMING_WORK_DROP,
@@ -170,14 +173,14 @@ enum sl_streaming_work_kind {
     SL_STREAMING_WORK_DROP_BLOCK,
     /*
      * Save the datasets of all stateful nodes at `time` (a graceful stop), whatever their interval:
-     * report each with sl_streaming_saved, then call sl_streaming_state_saved.
+     * report each with sl_abi_streaming_saved, then call sl_abi_streaming_state_saved.
      */
     SL_STREAMING_WORK_SAVE_STATE,
-    /* Write checkpoint `time`: call sl_streaming_checkpoint_write. */
+    /* Write checkpoint `time`: call sl_abi_streaming_checkpoint_write. */
     SL_STREAMING_WORK_CHECKPOINT,
     /* The receiver of input `node` may take `rate` records per second from now on. */
     SL_STREAMING_WORK_RATE,
-    /* Tell the listeners of the event `event`; what it is about: sl_streaming_report. */
+    /* Tell the listeners of the event `event`; what it is about: sl_abi_streaming_report. */
     SL_STREAMING_WORK_EVENT,
     /* All is stopped; comes again and again. */
     SL_STREAMING_WORK_STOPPED,
