@@ -1,6 +1,8 @@
 -- Cluster 'standalone': masters and supervisors on machines of your own, coordinated by ZooKeeper.
 -- Name the ensemble with --state, STREAMLUA_STATE, or `state = 'zookeeper://...'` in
--- ~/.config/streamlua/config.lua or /etc/streamlua/.
+-- ~/.config/streamlua/config.lua or /etc/streamlua/. Time-outs and intervals of the processes
+-- (heartbeat_interval, registration_timeout, ...) are listed in docs/control-plane.md; what is set
+-- here holds for all of them.
 return {
   launcher = 'standalone',
   scheduler = 'balanced',

@@ -14,7 +14,8 @@
 
 struct sl_resource_manager;
 
-enum { SL_TOPOLOGY_TIMEOUT_MS = 300000 };
+/* Defaults of the settings topology_timeout and slot_start_up_time. */
+enum { SL_TOPOLOGY_TIMEOUT_MS = 300000, SL_SLOT_START_UP_MS = 300000 };
 
 struct sl_resource_manager_options {
     struct sl_rpc *rpc;

@@ -236,7 +236,7 @@ call_new(struct sl_rpc_gateway *gateway, uint64_t timeout_ms, sl_rpc_done_fn don
     call->id = gateway->rpc->next_call++;
     call->done = done;
     call->ctx = ctx;
-    call->timeout_ms = timeout_ms != 0 ? timeout_ms : SL_RPC_CALL_MS;
+    call->timeout_ms = timeout_ms != 0 ? timeout_ms : gateway->rpc->options.call_timeout_ms;
     sl_map_u64_put_ptr(&gateway->calls, call->id, call);
     sl_timer_start(gateway->rpc->loop, &call->timer, call->timeout_ms, call_due, call);
     return call;

@@ -53,6 +53,7 @@ sl_rpc_new(struct sl_loop *loop, const struct sl_rpc_options *options)
     own->name = rpc->name;
     own->cluster = rpc->cluster;
     own->secret = rpc->secret;
+    own->call_timeout_ms = own->call_timeout_ms != 0 ? own->call_timeout_ms : SL_RPC_CALL_MS;
     own->frame_timeout_ms = own->frame_timeout_ms != 0 ? own->frame_timeout_ms : SL_RPC_FRAME_MS;
     own->opening_timeout_ms =
         own->opening_timeout_ms != 0 ? own->opening_timeout_ms : SL_RPC_OPENING_MS;

@@ -59,7 +59,8 @@ struct sl_rpc_options {
     /* The secret, copied; empty for none. */
     const void *secret;
     size_t secret_size;
-    /* Limits; 0 picks the default. */
+    /* Limits; 0 picks the default. The first is that of calls which name none. */
+    uint64_t call_timeout_ms;
     uint64_t frame_timeout_ms;
     uint64_t opening_timeout_ms;
     uint64_t retry_gate_ms;
@@ -143,8 +144,8 @@ uint64_t sl_rpc_open(struct sl_rpc_gateway *gateway, uint64_t timeout_ms, sl_rpc
                      void *ctx);
 
 /*
- * Calls a method. The body is copied; timeout_ms 0 is SL_RPC_CALL_MS. Returns the number of the
- * call, for sl_rpc_cancel.
+ * Calls a method. The body is copied; timeout_ms 0 is the service's call_timeout_ms. Returns the
+ * number of the call, for sl_rpc_cancel.
  */
 uint64_t sl_rpc_call(struct sl_rpc_gateway *gateway, uint32_t method, const void *body, size_t size,
                      uint64_t timeout_ms, sl_rpc_done_fn done, void *ctx);

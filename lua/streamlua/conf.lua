@@ -10,6 +10,7 @@
 --   assert(config.values.state_timeout == '2s')
 --   assert(config.source.state_timeout.text == '--set')
 
+local control = require 'streamlua.conf.control'
 local data = require 'streamlua.conf.data'
 local errors = require 'streamlua.cli.error'
 local home = require 'streamlua.home'
@@ -306,6 +307,17 @@ local function first_of(layers, key)
   end
 end
 
+-- Where the settings that a message names come from.
+local function origins(message, sources)
+  local parts = {}
+  for name in message:gmatch('[%w_]+') do
+    if schema.by_name[name] then
+      parts[#parts + 1] = ('%s: %s'):format(name, sources[name].text)
+    end
+  end
+  return table.concat(parts, ', ')
+end
+
 --- Loads the settings. Raises an error object of the command line.
 ---@param options table? {globals= options of the line and their twins, set= map of --set, getenv=}
 ---@return table config {values=, source= by dotted key, layers= high to low}
@@ -324,6 +336,11 @@ function M.load(options)
   local values, sources = {}, {}
   for _, layer in ipairs(layers) do
     merge(values, layer.values, sources, layer, '')
+  end
+  -- Each value alone was checked with its layer; some depend on each other.
+  local settings, err = control.settings(values)
+  if not settings then
+    fail('invalid', 'settings', tostring(err), origins(tostring(err), sources))
   end
   return { values = values, source = sources, layers = layers }
 end

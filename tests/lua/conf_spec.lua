@@ -255,6 +255,31 @@ describe('settings', function()
     assert.equal(7, failure({ getenv = getenv({ STREAMLUA_STATE_TIMEOUT = 'x' }) }).exit)
   end)
 
+  it('of the control plane come from the table in C, with defaults and limits', function()
+    local values = conf.load({}).values
+    assert.same({ '10s', '50s', 2, '100ms', '5m', false },
+      { values.heartbeat_interval, values.heartbeat_timeout, values.heartbeat_threshold,
+        values.registration_initial_timeout, values.registration_timeout, values.spread_slots })
+    values = conf.load({ getenv = getenv({ STREAMLUA_SPREAD_SLOTS = 'true',
+      STREAMLUA_HEARTBEAT_THRESHOLD = '-1' }), set = { heartbeat_interval = 1 } }).values
+    assert.same({ 1, -1, true },
+      { values.heartbeat_interval, values.heartbeat_threshold, values.spread_slots })
+    for name, value in pairs({ heartbeat_interval = '0s', rpc_timeout = '0.4ms', slots_max = -1,
+        heartbeat_threshold = -2, slot_timeout = 'soon' }) do
+      assert.equal(7, failure({ set = { [name] = value } }).exit, name)
+    end
+  end)
+
+  it('that contradict each other name both and where they come from', function()
+    write('streamlua.conf.lua', "return {\n  heartbeat_interval = '1m',\n}")
+    local err = failure()
+    assert.equal(7, err.exit)
+    assert.truthy(err.message:find('heartbeat_interval (60000 ms)', 1, true), err.message)
+    assert.truthy(err.message:find('heartbeat_timeout (50000 ms)', 1, true), err.message)
+    assert.equal('heartbeat_interval: ./streamlua.conf.lua:2, heartbeat_timeout: built in', err.hint)
+    assert.equal('2m', conf.load({ set = { heartbeat_timeout = '2m' } }).values.heartbeat_timeout)
+  end)
+
   it('leave keys of topologies in --set alone', function()
     local config = conf.load({ set = { input = 'x', ['my.key'] = 1, ackers = 2 } })
     assert.is_nil(config.values.input)

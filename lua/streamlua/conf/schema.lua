@@ -1,10 +1,12 @@
 -- The settings: name, type, default, who reads it, and one sentence for docs and `config view`.
 -- Settings with scope 'topology' are the cluster's defaults of the topology config (API of
--- docs/topologies.md); the others belong to the command line and the daemons.
+-- docs/topologies.md); the others belong to the command line and the daemons. Those of group
+-- 'control' are the control plane's, whose table is in C (core/cluster/settings.h).
 --
 --   local schema = require 'streamlua.conf.schema'
 --   assert(schema.by_name.state_timeout.type == 'duration')
 
+local control = require 'streamlua.conf.control'
 local units = require 'streamlua.units'
 
 local M = {}
@@ -25,7 +27,6 @@ end
 process('cluster', 'name', 'local', 'Cluster whose conf/NAME.lua is read.')
 process('state', 'string', nil, 'URL of the state manager.', { default_text =
   'localfs:${XDG_STATE_HOME:-~/.local/state}/streamlua' })
-process('state_timeout', 'duration', '5s', 'Limit of one operation on the state manager.')
 process('service_url', 'string', nil, 'HTTP API of a master that commands talk to.')
 process('secret', 'string', nil, 'Secret that all processes of a cluster share.', { secret = true })
 process('launcher', 'string', 'local', 'How containers are started: local, standalone, or a file.')
@@ -37,6 +38,10 @@ process('color', 'enum', 'auto', 'Colour on a terminal.',
 process('verbose', 'integer', 0, 'How much more to say.', { least = 0 })
 process('quiet', 'integer', 0, 'How much less to say.', { least = 0 })
 process('timeout', 'duration', nil, 'How long a command waits for the cluster.')
+
+for _, row in ipairs(control.rows()) do
+  process(row.name, row.type, row.default, row.text, { least = row.least, group = 'control' })
+end
 
 topology('scheduler', 'string', 'packed',
   'Scheduler of submitted topologies: packed, balanced, even, round_robin, or a file.')
@@ -108,8 +113,14 @@ function checks.number(value)
     'a number of at least 0'
 end
 
-function checks.duration(value)
-  return units.parse_duration(value) ~= nil, 'a duration like "500ms" or "10s"'
+function checks.duration(value, entry)
+  local seconds = units.parse_duration(value)
+  -- Times of the control plane are whole milliseconds, and most of them are not 0.
+  if seconds and entry.group == 'control' then
+    local ms = math.floor(seconds * 1000 + 0.5)
+    return ms >= entry.least and ms <= 2 ^ 53, ('a duration of at least %dms'):format(entry.least)
+  end
+  return seconds ~= nil, 'a duration like "500ms" or "10s"'
 end
 
 function checks.size(value)

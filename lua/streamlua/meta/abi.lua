@@ -498,6 +498,15 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- This is a bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
 ---@class sl_histogram: ffi.cdata*
 
+---@class sl_setting: ffi.cdata*
+---@field name ffi.cdata*
+---@field text ffi.cdata*
+---@field kind integer
+---@field value ffi.cdata*
+---@field least ffi.cdata*
+
+---@class sl_settings: ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -636,6 +645,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_EVENT_STOPPED integer
 ---@field SL_EVENT_SIGNAL integer
 ---@field SL_EVENT_RESUMED integer
+---@field SL_SETTING_DURATION integer
+---@field SL_SETTING_NUMBER integer
+---@field SL_SETTING_FLAG integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -1647,5 +1659,31 @@ function C.sl_abi_histogram_quantile(histogram, quantile) end
 ---@param histogram sl_histogram|ffi.cdata*
 ---@return number
 function C.sl_abi_histogram_mean(histogram) end
+
+--- Returns row `index` of the table, with the default as its value; NULL behind the last.
+---@param index integer
+---@return sl_setting
+function C.sl_abi_settings_row(index) end
+
+--- Makes settings with all defaults; free them with sl_abi_settings_free.
+---@return sl_settings
+function C.sl_abi_settings_new() end
+
+--- Frees settings; NULL is fine.
+---@param settings sl_settings|ffi.cdata*
+function C.sl_abi_settings_free(settings) end
+
+--- Sets a value by name: milliseconds, a number, or 0 and 1. Returns 0, SL_ENOTFOUND for an unknown
+--- name, SL_ERANGE for a value that is no whole number or out of range, SL_EINVAL for NULL.
+---@param settings sl_settings|ffi.cdata*
+---@param name string|ffi.cdata*
+---@param value number
+---@return integer
+function C.sl_abi_settings_set(settings, name, value) end
+
+--- Looks at values that depend on each other. Returns 0 or SL_EINVAL; the message names both.
+---@param settings sl_settings|ffi.cdata*
+---@return integer
+function C.sl_abi_settings_check(settings) end
 
 return C
