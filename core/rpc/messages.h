@@ -12,6 +12,7 @@ enum {
     /* Slots and allocations of one message. */
     SL_SLOTS_MAX = 4096,
     SL_REASON_SIZE = 256,
+    SL_WORKER_IDENTITY_SIZE = 16,
 };
 
 /* Names of the endpoints; a topology master's is SL_ENDPOINT_TOPOLOGY_MASTER and its topology. */
@@ -41,6 +42,14 @@ enum sl_method {
     SL_TM_DISCONNECT_RESOURCE_MANAGER = 26,
     SL_TM_HEARTBEAT = 27,
     SL_TM_IDENTIFY = 28,
+    SL_TM_WORKER_EVENT = 29,
+    /* Of clients (core/cluster/control_messages.h). */
+    SL_TM_STATUS = 30,
+    SL_TM_AWAIT = 31,
+    SL_TM_SET_STATE = 32,
+    SL_TM_UPDATE = 33,
+    SL_TM_RESTART = 34,
+    SL_TM_KILL = 35,
     /* Endpoint of a supervisor. */
     SL_SV_REQUEST_SLOT = 40,
     SL_SV_FREE_SLOT = 41,
@@ -54,6 +63,14 @@ enum sl_method {
     /* Endpoint of a worker. */
     SL_WORKER_HEARTBEAT = 60,
     SL_WORKER_DISCONNECT = 61,
+    /* Bodies in core/cluster/worker_messages.h; the plan is a PhysicalPlan. */
+    SL_WORKER_PLAN = 62,
+    SL_WORKER_SPOUTS = 63,
+    SL_WORKER_DRAIN = 64,
+    SL_WORKER_EXPORT = 65,
+    SL_WORKER_STAGE = 66,
+    /* One-way: end the process; the body is a SL_WORKER_DISCONNECT's. */
+    SL_WORKER_SHUTDOWN = 67,
 };
 
 struct sl_hardware {
@@ -92,6 +109,12 @@ struct sl_register_peer {
     const char *supervisor;
     uint32_t port;
     const char *data_address;
+    /* Of a worker: its container (0: none), random bytes that name its process (all 0: none), its
+     * process id, and the version of the plan that its tasks run. */
+    int32_t container;
+    uint8_t identity[SL_WORKER_IDENTITY_SIZE];
+    uint64_t pid;
+    uint64_t plan_version;
 };
 
 struct sl_registered {

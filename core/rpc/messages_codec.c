@@ -458,6 +458,15 @@ sl_register_peer_encode(const struct sl_register_peer *from, struct sl_buf *out)
     message.supervisor = text_of(from->supervisor);
     message.port = from->port;
     message.data_address = text_of(from->data_address);
+    message.container = from->container;
+    for (size_t i = 0; i < sizeof(from->identity); i++) {
+        if (from->identity[i] != 0) {
+            message.identity =
+                (ProtobufCBinaryData){sizeof(from->identity), MUTABLE(from->identity)};
+        }
+    }
+    message.pid = from->pid;
+    message.plan_version = from->plan_version;
     sl_message_pack(&message.base, out);
 }
 
@@ -479,9 +488,20 @@ sl_register_peer_decode(const uint8_t *data, size_t size, struct sl_arena *arena
         .supervisor = message->supervisor,
         .port = message->port,
         .data_address = message->data_address,
+        .container = message->container,
+        .pid = message->pid,
+        .plan_version = message->plan_version,
     };
     if (to->topology[0] == '\0' || to->resource[0] == '\0') {
         return sl_err_set(SL_EPROTO, "registration without a topology or a name");
+    }
+    if (to->container < 0 ||
+        (message->identity.len != 0 && message->identity.len != sizeof(to->identity))) {
+        return sl_err_set(SL_EPROTO, "registration with container %d and an identity of %zu bytes",
+                          to->container, message->identity.len);
+    }
+    if (message->identity.len != 0) {
+        memcpy(to->identity, message->identity.data, sizeof(to->identity));
     }
     rc = check_names(to->resource, to->topology);
     return rc != 0 ? rc : check_name("supervisor name", to->supervisor);

@@ -1,0 +1,45 @@
+#pragma once
+/*
+ * The code of a topology as it is shipped (proto/package.proto): the script, the Lua modules beside
+ * it, and the config given when it was submitted. The same files give the same bytes. Clients make
+ * packages and workers load them; no other process looks inside.
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum {
+    SL_PACKAGE_FORMAT = 1,
+    SL_PACKAGE_BYTES_MAX = 64 * 1024 * 1024,
+    SL_PACKAGE_FILES_MAX = 4096,
+    SL_PACKAGE_PATH_MAX = 1024,
+};
+
+struct sl_package_file {
+    /* Relative, with '/', without empty, "." or ".." parts. */
+    const char *path;
+    const uint8_t *content;
+    size_t size;
+};
+
+struct sl_package {
+    /* Path of the script among the files. */
+    const char *script;
+    /* Sorted by path, each path once. */
+    const struct sl_package_file *files;
+    size_t file_count;
+    /* Canonical text of the config over the script's own and of the one below it. */
+    const char *overrides;
+    size_t overrides_size;
+    const char *defaults;
+    size_t defaults_size;
+};
+
+/* Appends the bytes. SL_EINVAL for paths that are not as above or a script that is not there,
+ * SL_ELIMIT. */
+int sl_package_encode(const struct sl_package *package, struct sl_buf *out);
+
+/* Reads a package; everything lies in the arena or, contents and config, in it as copies. SL_EPROTO
+ * or SL_ELIMIT. */
+int sl_package_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                      struct sl_package *package);

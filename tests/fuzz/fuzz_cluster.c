@@ -1,0 +1,86 @@
+/*
+ * labels: short
+ * Decodes bytes as a plan, a physical plan, a package or a message of a worker: the first byte says
+ * which. What decodes can be encoded again.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+#include "cluster/package.h"
+#include "cluster/physical_plan.h"
+#include "cluster/worker_messages.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+decode_worker(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *arena)
+{
+    struct sl_worker_drained drained;
+    struct sl_worker_export wanted;
+    struct sl_worker_state pieces;
+    struct sl_worker_report report;
+    struct sl_worker_event event;
+    switch (kind) {
+    case 3:
+        sl_worker_drained_decode(data, size, &drained);
+        break;
+    case 4:
+        sl_worker_export_decode(data, size, arena, &wanted);
+        break;
+    case 5:
+        sl_worker_exported_decode(data, size, arena, &pieces);
+        break;
+    case 6:
+        sl_worker_stage_decode(data, size, arena, &pieces);
+        break;
+    case 7:
+        sl_worker_report_decode(data, size, arena, &report);
+        break;
+    default:
+        sl_worker_event_decode(data, size, arena, &event);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum { KINDS = 9 };
+    struct sl_arena arena;
+    struct sl_buf out = {0};
+    struct sl_stored_plan stored;
+    struct sl_physical_plan physical;
+    struct sl_package package;
+    if (size == 0) {
+        return 0;
+    }
+    uint8_t kind = (uint8_t)(*data % KINDS);
+    data++;
+    size--;
+    sl_arena_create(&arena, 0, 16 * 1024 * 1024);
+    switch (kind) {
+    case 0:
+        if (sl_stored_plan_decode(data, size, &arena, &stored) == 0) {
+            sl_assert_eq(sl_stored_plan_encode(&stored, &out), 0);
+            sl_assert_eq(sl_stored_plan_decode(out.data, out.size, &arena, &stored), 0);
+        }
+        break;
+    case 1:
+        if (sl_physical_plan_decode(data, size, &arena, &physical) == 0) {
+            sl_assert_eq(sl_physical_plan_encode(&physical, &out), 0);
+            sl_assert_eq(sl_physical_plan_decode(out.data, out.size, &arena, &physical), 0);
+        }
+        break;
+    case 2:
+        if (sl_package_decode(data, size, &arena, &package) == 0) {
+            sl_assert_eq(sl_package_encode(&package, &out), 0);
+            sl_assert_eq(sl_package_decode(out.data, out.size, &arena, &package), 0);
+        }
+        break;
+    default:
+        decode_worker(kind, data, size, &arena);
+    }
+    sl_buf_destroy(&out);
+    sl_arena_destroy(&arena);
+    return 0;
+}
