@@ -11,7 +11,8 @@
 --     }
 --     -- result: what the child's `work` returned (JSON types only), or nil and an error of
 --     -- streamlua.err with code EUSER (exit 7), `kind` = 'raised' | 'result' | 'time' | 'memory' |
---     -- 'ended', and for 'raised' `traceback`; its message starts with `file:line:`.
+--     -- 'printed' | 'forked' | 'ended', and for 'raised' `traceback`; its message starts with
+--     -- `file:line:`.
 --
 -- Child: the command of that argv sees that it is inside and serves instead of printing.
 --
@@ -19,14 +20,15 @@
 --       sandbox.serve(function() return dofile(path).pack(request) end)   -- never returns
 --     end
 --
--- The child is a process group of its own. Its standard output goes to our standard error, so that
--- what user code prints never mixes with a document; the result takes another way. When the call is
--- over - result, error or limit - the whole group is killed, forks included. Address space and CPU
+-- Standard output is the command's: code that prints there, or that forks, is ended and told of
+-- (streamlua.sandbox.guard). Its standard error is ours. The child is a process group of its own;
+-- when the call is over - result, error or limit - the whole group is killed. Address space and CPU
 -- time are limited by setrlimit, wall-clock time by us, and the child dies with its parent.
 
 local bit = require 'bit'
 local ffi = require 'ffi'
 local err = require 'streamlua.err'
+local guards = require 'streamlua.sandbox.guard'
 local json = require 'streamlua.json'
 local libc = require 'streamlua.connectors.libc'
 
@@ -52,6 +54,7 @@ local F_SETFD, FD_CLOEXEC = 2, 1
 local SPAWN_SETPGROUP = 2
 local SIGXCPU = 24
 local PR_SET_PDEATHSIG = 1
+local POLLIN = 1
 local P_PID, WNOHANG, WEXITED, WNOWAIT = 1, 1, 4, 0x01000000
 local RLIMIT_CPU, RLIMIT_CORE, RLIMIT_AS = 0, 4, 9
 
@@ -185,21 +188,24 @@ end
 
 --- Runs `work` under the limits, sends what it returns to the parent, and ends the process.
 ---@param work fun(): any
-function M.serve(work)
+---@param options table? {filter = false: see streamlua.sandbox.guard}
+function M.serve(work, options)
   apply_limits()
-  -- What the code prints is seen line by line, also when it is killed.
-  io.stdout:setvbuf('line')
+  local guard = guards.install(options)
   local ok, value = xpcall(function()
     local result = work()
     check_plain(result, {}, {})
     return result
   end, on_error)
-  -- The parent kills the group as soon as it has the reply.
+  -- What C code left in the buffer of standard output must show before the answer does.
   io.stdout:flush()
+  if guard:is_fork() then libc.exit(0) end
   -- Without memory the handler above fails as well, and Lua puts a text in its place.
   if not ok and type(value) ~= 'table' then value = { memory = true } end
-  -- What was printed goes first: with the answer the call is over, and this process is killed.
-  io.stdout:flush()
+  local fault = ok and guard:fault()
+  if fault then
+    ok, value = false, { message = fault }
+  end
   if not pcall(send, ok and { ok = true, result = value } or value) then
     collectgarbage()
     pcall(send, { memory = true })
@@ -256,7 +262,7 @@ local function input_file(text)
   return fd
 end
 
-local function spawn(options, input, result)
+local function spawn(options, input, output, result)
   local argv = { M.program() }
   for _, text in ipairs(options.argv) do
     argv[#argv + 1] = text
@@ -267,7 +273,7 @@ local function spawn(options, input, result)
   C.posix_spawn_file_actions_init(files)
   C.posix_spawnattr_init(attr)
   C.posix_spawn_file_actions_adddup2(files, input, 0)
-  C.posix_spawn_file_actions_adddup2(files, 2, 1)
+  C.posix_spawn_file_actions_adddup2(files, output, 1)
   C.posix_spawn_file_actions_adddup2(files, result, RESULT_FD)
   C.posix_spawn_file_actions_addclosefrom_np(files, RESULT_FD + 1)
   C.posix_spawnattr_setflags(attr, SPAWN_SETPGROUP)
@@ -297,42 +303,69 @@ local function finish(pid)
   return code, 0
 end
 
-local CHUNK = 256 * 1024
+-- What the child sends: reads both pipes into `received` (reply, printed) for at most `timeout_ms`.
+-- Returns false when the reply's pipe is at its end.
+local function read_pipes(received, pipes, timeout_ms)
+  local fds = ffi.new('struct sl_libc_pollfd[2]')
+  fds[0].fd, fds[1].fd = pipes.reply, received.no_output and -1 or pipes.output
+  fds[0].events, fds[1].events = POLLIN, POLLIN
+  received.idle = C.poll(fds, 2, timeout_ms) <= 0
+  if received.idle then
+    return true
+  end
+  -- What was printed came before the reply did.
+  if fds[1].revents ~= 0 then
+    local text = libc.read_some(pipes.output)
+    if text and text ~= '' then
+      received.printed = text
+    else
+      received.no_output = true
+    end
+  end
+  if fds[0].revents ~= 0 then
+    local text = libc.read_some(pipes.reply)
+    if not text or text == '' then
+      return false
+    end
+    received.parts[#received.parts + 1] = text
+    received.size = received.size + #text
+  end
+  return true
+end
 
--- Reads the reply: its text, or nil and 'time', 'ended' or 'size'.
-local function receive(pid, fd, seconds)
+-- Length of the reply once its header is there; math.huge for what is none.
+local function wanted_size(received)
+  if received.size < HEADER then
+    return nil
+  end
+  received.parts = { table.concat(received.parts) }
+  return tonumber(received.parts[1]:sub(1, HEADER), 16) or math.huge
+end
+
+-- Reads the reply: its text, or nil and 'time', 'ended', 'size' or 'printed' with the text.
+local function receive(pid, pipes, seconds)
   local deadline = libc.clock_s('mono') + seconds
-  local buffer = ffi.new('char[?]', CHUNK)
-  local parts, size, wanted = {}, 0, nil
-  local ended = false
+  local received = { parts = {}, size = 0 }
+  local wanted, ended
   while true do
     local left_ms = (deadline - libc.clock_s('mono')) * 1000
     if left_ms <= 0 then
       return nil, 'time'
     end
-    if libc.readable(fd, math.min(math.ceil(left_ms), SLICE_MS)) then
-      local n = tonumber(C.read(fd, buffer, CHUNK))
-      if n <= 0 then
-        return nil, 'ended'
-      end
-      parts[#parts + 1] = ffi.string(buffer, n)
-      size = size + n
-      if not wanted and size >= HEADER then
-        parts = { table.concat(parts) }
-        wanted = tonumber(parts[1]:sub(1, HEADER), 16)
-        if not wanted or wanted > MAX_RESULT then
-          return nil, 'size'
-        end
-      end
-      if wanted and size >= HEADER + wanted then
-        return table.concat(parts):sub(HEADER + 1, HEADER + wanted)
-      end
-    elseif ended then
+    local is_open = read_pipes(received, pipes, math.min(math.ceil(left_ms), SLICE_MS))
+    if received.printed then
+      return nil, 'printed', received.printed
+    elseif not is_open or (received.idle and ended) then
       return nil, 'ended'
-    else
-      -- A fork may hold the pipe open after the child is gone; one more look, then it is over.
-      ended = has_ended(pid)
     end
+    wanted = wanted or wanted_size(received)
+    if wanted and wanted > MAX_RESULT then
+      return nil, 'size'
+    elseif wanted and received.size >= HEADER + wanted then
+      return table.concat(received.parts):sub(HEADER + 1, HEADER + wanted)
+    end
+    -- A process that the child left may hold the pipe open; one more look, then it is over.
+    ended = received.idle and has_ended(pid)
   end
 end
 
@@ -343,12 +376,26 @@ local function size_text(bytes)
   return ('%.4g MiB'):format(bytes / 2 ^ 20)
 end
 
-local function ended_failure(options, reason, code, signal)
-  if reason == 'time' or signal == SIGXCPU then
+local MAX_QUOTED = 60
+
+-- The first line of what was printed, as it may stand in a message.
+local function quoted(text)
+  local line = text:match('^[^\r\n]*'):gsub('[%c\127-\255]', '?')
+  return #line > MAX_QUOTED and line:sub(1, MAX_QUOTED) .. '..' or line
+end
+
+local function ended_failure(options, reason, printed, code, signal)
+  if reason == 'printed' then
+    return failure('printed', ('%s printed to standard output ("%s"); what is not the result goes to '
+      .. 'standard error'):format(options.what, quoted(printed)))
+  elseif signal == guards.SIGSYS then
+    return failure('forked', ('%s started another process (a fork), which is not allowed here')
+      :format(options.what))
+  elseif reason == 'time' or signal == SIGXCPU then
     return failure('time', ('%s ran longer than its limit of %g s and was killed'):format(
       options.what, options.seconds))
   elseif reason == 'size' then
-    return failure('result', ('%s returned more than can be read'):format(options.what))
+    return failure('result', ('%s gave an answer that can not be read'):format(options.what))
   elseif signal ~= 0 then
     return failure('ended', ('%s ended by signal %d before it returned (its memory limit is %s)')
       :format(options.what, signal, size_text(options.memory)))
@@ -369,8 +416,42 @@ local function reply_result(options, text)
   elseif reply.result then
     return failure('result', ('%s returned something that is no document: %s'):format(options.what,
       tostring(reply.result)))
+  elseif type(reply.message) ~= 'string' then
+    return failure('result', ('%s gave an answer that can not be read'):format(options.what))
   end
-  return failure('raised', tostring(reply.message), reply.traceback)
+  return failure('raised', reply.message, reply.traceback)
+end
+
+-- Starts the child; returns its pid and the pipes to read from: {reply=, output=}.
+local function start(options)
+  local reply, reply_end = libc.pipe()
+  if not reply then
+    return nil, reply_end
+  end
+  local output, output_end = libc.pipe()
+  local input, pid
+  local message = output_end
+  if output then
+    input, message = input_file(options.input)
+  end
+  if input then
+    io.stdout:flush()
+    io.stderr:flush()
+    pid, message = spawn(options, input, output_end, reply_end)
+    libc.close(input)
+  end
+  libc.close(reply_end)
+  if output then
+    libc.close(output_end)
+  end
+  if pid then
+    return pid, { reply = reply, output = output }
+  end
+  libc.close(reply)
+  if output then
+    libc.close(output)
+  end
+  return nil, message
 end
 
 --- Runs a command of our binary whose handler calls `serve`; see the top of this file.
@@ -380,28 +461,16 @@ end
 function M.run(options)
   options = { what = options.what or 'the code', argv = options.argv, input = options.input or '',
     seconds = options.seconds or M.SECONDS, memory = options.memory or M.MEMORY }
-  local reader, writer = libc.pipe()
-  if not reader then
-    return nil, err.new('ESYS', 'pipe: ' .. writer)
-  end
-  local input, message = input_file(options.input)
-  local pid
-  if input then
-    io.stdout:flush()
-    io.stderr:flush()
-    pid, message = spawn(options, input, writer)
-    libc.close(input)
-  end
-  libc.close(writer)
+  local pid, pipes = start(options)
   if not pid then
-    libc.close(reader)
-    return nil, err.new('ESYS', ('%s can not be started: %s'):format(options.what, message))
+    return nil, err.new('ESYS', ('%s can not be started: %s'):format(options.what, pipes))
   end
-  local text, reason = receive(pid, reader, options.seconds)
-  libc.close(reader)
+  local text, reason, printed = receive(pid, pipes, options.seconds)
+  libc.close(pipes.reply)
+  libc.close(pipes.output)
   local code, signal = finish(pid)
   if not text then
-    return ended_failure(options, reason, code, signal)
+    return ended_failure(options, reason, printed, code, signal)
   end
   return reply_result(options, text)
 end

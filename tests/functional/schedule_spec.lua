@@ -313,7 +313,7 @@ describe('a custom scheduler of streamlua schedule', function()
       for _, c in ipairs(request.components) do
         for _, task in ipairs(c.tasks) do tasks[#tasks + 1] = task end
       end
-      print('hello from the scheduler')
+      io.stderr:write('hello from the scheduler\n')
       return { workers = { { supervisor = 's2', port = 6801, tasks = tasks } } }
     end }]]
     with(text, '-o json', function(r, _, run)
@@ -380,13 +380,28 @@ describe('a custom scheduler of streamlua schedule', function()
       end)
   end)
 
-  it('that forks or ends its process leaves nothing behind', function()
+  it('that ends its process is refused', function()
+    with(HEAD .. 'os.exit(0) end }', '', function(r) refused(r, 7, 'ended its process') end)
+  end)
+
+  it('that forks is refused', function()
     with(HEAD .. [[
       local ffi = require 'ffi'
-      ffi.cdef 'int fork(void); unsigned sleep(unsigned);'
-      if ffi.C.fork() == 0 then while true do ffi.C.sleep(1000) end end
-      os.exit(0)
-    end }]], '--limit 20s', function(r) refused(r, 7, 'ended its process') end)
+      if ffi.C.fork() == 0 then while true do end end
+      return { workers = {} }
+    end }]], '', function(r) refused(r, 7, 'another process (a fork)') end)
+    with(HEAD .. "os.execute('sleep 300 &') end }", '', function(r)
+      refused(r, 7, 'mine.lua:2: it starts another process (a fork)')
+    end)
+  end)
+
+  it('that prints is refused, with the line', function()
+    with(HEAD .. "print('{}') return { workers = {} } end }", '', function(r)
+      refused(r, 7, 'mine.lua:2: it prints to standard output')
+    end)
+    with("io.write('{}')\n" .. HEAD .. 'return { workers = {} } end }', '', function(r)
+      refused(r, 7, 'mine.lua:1: it prints to standard output')
+    end)
   end)
 
   it('shows a traceback only with -v', function()

@@ -8,8 +8,13 @@
 local err = require 'streamlua.err'
 local json = require 'streamlua.json'
 local suggest = require 'streamlua.cli.suggest'
+local target = require 'streamlua.cli.target'
+local units = require 'streamlua.units'
 
 local M = {}
+
+--- The largest size in bytes: beyond, numbers are no longer exact.
+M.MAX_BYTES = 2 ^ 53
 
 --- Faults that a message lists; what is beyond is counted.
 M.MAX_LISTED = 100
@@ -104,6 +109,68 @@ function Faults:unknown_keys(map, known, place, arguments)
     self:add(place, arguments, ('has the unknown key %s%s'):format(M.shown(key),
       hint and ' (' .. hint .. ')' or ''))
   end
+end
+
+--- A size in bytes, rounded down; nil when it is absent, or for a fault.
+---@param value any bytes, or text like "1GiB"
+---@param place string
+---@param arguments table?
+---@return integer?
+function Faults:size(value, place, arguments)
+  value = M.value(value)
+  if value == nil then return nil end
+  local bytes = units.parse_size(value)
+  if not bytes or bytes > M.MAX_BYTES then
+    self:add(place, arguments, 'must be a size of at least 0 (bytes, or text like "1GiB"), got '
+      .. M.shown(value))
+    return nil
+  end
+  return math.floor(bytes)
+end
+
+local KINDS = { spout = true, bolt = true, system = true }
+
+--- What the components of all requests have: a table with a kind, and a name that no other has.
+---@param given any
+---@param known table<string, boolean> its keys
+---@param at integer position in the list
+---@param seen table<string, integer> position of each name, filled
+---@return boolean is_table
+---@return string? kind
+function Faults:component(given, known, at, seen)
+  local arguments = { at }
+  if type(given) ~= 'table' then
+    self:add('components[%d]', arguments, 'must be a table, got ' .. M.shown(given))
+    return false
+  end
+  self:unknown_keys(given, known, 'components[%d]', arguments)
+  local kind, name = M.value(given.kind), given.name
+  if type(kind) ~= 'string' or not KINDS[kind] then
+    self:add('components[%d].kind', arguments, "must be 'spout', 'bolt' or 'system', got "
+      .. M.shown(kind))
+  end
+  if type(name) ~= 'string' then
+    self:add('components[%d].name', arguments, 'must be a name, got ' .. M.shown(name))
+    return true, kind
+  end
+  local fault = target.name_fault(kind == 'system' and name:gsub('^__', '') or name)
+  if fault then self:add('components[%d].name', arguments, ('is %s: %s'):format(M.shown(name), fault)) end
+  if seen[name] then
+    self:add('components[%d].name', arguments, ("is '%s', as components[%d] is"):format(name,
+      seen[name]))
+  end
+  seen[name] = seen[name] or at
+  return true, kind
+end
+
+--- True for a list of at least one component; else the fault is added.
+---@param given any
+---@return boolean
+function Faults:has_components(given)
+  if M.is_list(given) and #given > 0 then return true end
+  self:add('components', nil, 'must be a list of at least one component, got '
+    .. (type(given) == 'table' and 'none' or M.shown(given)))
+  return false
 end
 
 return M

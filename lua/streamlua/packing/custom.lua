@@ -9,110 +9,34 @@
 -- The code gets a copy of the request in normal form and may do with it what it likes. What it
 -- returns is checked like any plan: nothing of a faulty result is used.
 
+local custom = require 'streamlua.custom'
 local document = require 'streamlua.packing.document'
 local err = require 'streamlua.err'
-local home = require 'streamlua.home'
-local json = require 'streamlua.json'
-local sandbox = require 'streamlua.sandbox'
 
 local M = {}
 
-local function readable(path)
-  local file = io.open(path, 'rb')
-  -- A folder opens but can not be read.
-  local ok = file ~= nil and file:read(0) ~= nil or (file ~= nil and file:seek('end') == 0)
-  if file then file:close() end
-  return ok
-end
+local PACKER = { what = 'packer', folder = 'packers', shape = '{ name=, pack=, repack= }',
+  command = { 'plan', '--request', '-', '--packing' } }
 
---- True when the text names a file rather than a packer.
----@param text string
----@return boolean
-function M.is_path(text) return text:find('/', 1, true) ~= nil or text:find('%.lua$') ~= nil end
-
---- Folders in which a custom packer is looked for by name.
----@param folder string? of the topology's script
----@return string[]
-function M.folders(folder)
-  local list = { '.' }
-  if folder and folder ~= '.' then table.insert(list, 1, folder) end
-  local lua = home.lua_directory()
-  if lua then list[#list + 1] = lua .. '/../scripts/packers' end
-  return list
-end
-
---- The file of a custom packer, by name or path.
----@param text string
----@param options table? {folder= of the topology's script}
----@return string? path
----@return streamlua.Error? failure ENOTFOUND for a path, EINVAL for a name
-function M.find(text, options)
-  if M.is_path(text) then
-    if readable(text) then return text end
-    return nil, err.new('ENOTFOUND', 'no such file')
-  end
-  if text:find('^[%w_.-]+$') then
-    for _, folder in ipairs(M.folders(options and options.folder)) do
-      local path = ('%s/%s.lua'):format(folder, text)
-      if readable(path) then return path end
-    end
-  end
-  return nil, err.new('EINVAL', 'no packer of that name')
-end
-
-local function user_failure(message, traceback)
-  local value = err.new('EUSER', message)
-  value.kind, value.traceback = 'raised', traceback
-  return nil, value
-end
-
---- Loads the file of a custom packer.
----@param path string
----@return table? packer {name=, pack=, repack=, path=}
----@return streamlua.Error?
-function M.load(path)
-  local chunk, message = loadfile(path)
-  if not chunk then return user_failure(message) end
-  local trace
-  local ok, value = xpcall(chunk, function(raised)
-    trace = debug.traceback('', 2):gsub('^\n', '')
-    return raised
-  end)
-  if not ok then return user_failure(tostring(value), trace) end
-  if type(value) ~= 'table' then
-    return user_failure(('%s: it returns %s, a packer is a table { name=, pack=, repack= }'):format(
-      path, value == nil and 'nothing' or 'a ' .. type(value)))
-  end
+function PACKER.fault(value)
   for _, key in ipairs({ 'pack', 'repack' }) do
     if value[key] ~= nil and type(value[key]) ~= 'function' then
-      return user_failure(('%s: its %s is a %s, it must be a function'):format(path, key,
-        type(value[key])))
+      return ('its %s is a %s, it must be a function'):format(key, type(value[key]))
     end
   end
-  if not value.pack and not value.repack then
-    return user_failure(path .. ': it has neither a pack nor a repack function')
-  end
-  local name = value.name
-  if name == nil then name = path:match('([^/]+)%.lua$') or path end
-  if type(name) ~= 'string' or name == '' then
-    return user_failure(('%s: its name is a %s, it must be text'):format(path, type(name)))
-  end
-  return { name = name, pack = value.pack, repack = value.repack, path = path }
+  if not value.pack and not value.repack then return 'it has neither a pack nor a repack function' end
 end
+
+--- The file of a custom packer, by name or path (streamlua.custom.find).
+function M.find(text, options) return custom.find(PACKER, text, options) end
+
+--- Loads the file of a custom packer: {name=, pack=, repack=, path=} (streamlua.custom.load).
+function M.load(path) return custom.load(PACKER, path) end
 
 local function function_of(packer, request)
   local key = request.current and 'repack' or 'pack'
-  local fn = packer[key]
-  if fn then return fn end
-  return user_failure(("packer '%s' has no %s function"):format(packer.name, key))
-end
-
--- A packer may change what it gets; JSON's types only, so a plain copy does.
-local function copy(value)
-  if type(value) ~= 'table' then return value end
-  local result = {}
-  for key, item in pairs(value) do result[key] = copy(item) end
-  return result
+  if packer[key] then return packer[key] end
+  return nil, err.new('EUSER', ("packer '%s' has no %s function"):format(packer.name, key))
 end
 
 --- Checks what a packer returned and fills in topology, version and packing where they are missing.
@@ -141,29 +65,17 @@ end
 ---@return streamlua.Error?
 function M.call(packer, request)
   local fn, fault = function_of(packer, request)
-  if not fn then return nil, fault end
-  local trace
-  local ok, result = xpcall(function() return fn(copy(request)) end, function(raised)
-    trace = debug.traceback('', 2):gsub('^\n', '')
-    return raised
-  end)
-  if not ok then return user_failure(tostring(result), trace) end
+  local result
+  if fn then result, fault = custom.call(fn, request) end
+  if fault then return nil, fault end
   return M.check(result, request, packer.name)
 end
 
---- What the child of `run` does: loads the packer, calls it and hands its result to the parent.
---- Never returns.
+--- What the child of `run` does. Never returns.
 ---@param path string
 ---@param request table normal form
 function M.serve(path, request)
-  sandbox.serve(function()
-    local packer, fault = M.load(path)
-    if not packer then error(fault, 0) end
-    local fn
-    fn, fault = function_of(packer, request)
-    if not fn then error(fault, 0) end
-    return { name = packer.name, plan = fn(request) }
-  end)
+  custom.serve(PACKER, path, function(packer) return function_of(packer, request) end, request)
 end
 
 --- Runs a packer's file in a child process with limits.
@@ -173,16 +85,9 @@ end
 ---@return table? plan
 ---@return streamlua.Error?
 function M.run(path, request, limits)
-  local input, message = json.encode(request)
-  if not input then return nil, err.new('EINVAL', message) end
-  -- A name that looks like an option must not become one.
-  local file = path:find('^%-') and './' .. path or path
-  local result, fault = sandbox.run {
-    what = ("packer '%s'"):format(path), argv = { 'plan', '--request', '-', '--packing', file },
-    input = input, seconds = limits and limits.seconds, memory = limits and limits.memory,
-  }
-  if fault then return nil, fault end
-  return M.check(result.plan, request, result.name)
+  local reply, fault = custom.run(PACKER, path, request, limits)
+  if not reply then return nil, fault end
+  return M.check(reply.result, request, reply.name)
 end
 
 return M

@@ -11,7 +11,6 @@ local check = require 'streamlua.packing.check'
 local schema = require 'streamlua.conf.schema'
 local suggest = require 'streamlua.cli.suggest'
 local target = require 'streamlua.cli.target'
-local units = require 'streamlua.units'
 
 local floor, huge = math.floor, math.huge
 local is_list, is_whole, shown, value_of = check.is_list, check.is_whole, check.shown, check.value
@@ -22,7 +21,7 @@ local M = {}
 M.MAX_INSTANCES = 16777216
 M.MAX_ID = 2000000000
 M.MAX_CPU = 1000000
-local MAX_BYTES = 2 ^ 53
+local MAX_BYTES = check.MAX_BYTES
 
 local function set(names)
   local map = {}
@@ -35,7 +34,6 @@ local COMPONENT_KEYS = set 'name kind parallelism cpu ram disk'
 local PLAN_KEYS = set 'topology version packing containers key_groups'
 local CONTAINER_KEYS = set 'id cpu ram disk instances supervisor host port'
 local INSTANCE_KEYS = set 'component task index cpu ram disk'
-local KINDS = set 'spout bolt system'
 
 --- Config keys that the packers read, and how to turn them into numbers.
 M.CONFIG = {
@@ -67,19 +65,6 @@ end
 ---------------------------------------------------------------------------------------------------
 -- parts
 
--- A size in bytes, rounded down, or nil and a fault. Absent stays nil.
-local function size(faults, value, place, arguments)
-  value = value_of(value)
-  if value == nil then return nil end
-  local bytes = units.parse_size(value)
-  if not bytes or bytes > MAX_BYTES then
-    faults:add(place, arguments, 'must be a size of at least 0 (bytes, or text like "1GiB"), got '
-      .. shown(value))
-    return nil
-  end
-  return floor(bytes)
-end
-
 local function cores(faults, value, place, arguments)
   value = value_of(value)
   if value == nil then return nil end
@@ -91,36 +76,19 @@ local function cores(faults, value, place, arguments)
   return value
 end
 
-local function check_name(faults, value, place, arguments, is_system)
+local function check_name(faults, value, place)
+  local fault = type(value) == 'string' and target.name_fault(value)
   if type(value) ~= 'string' then
-    faults:add(place, arguments, 'must be a name, got ' .. shown(value))
-    return
+    faults:add(place, nil, 'must be a name, got ' .. shown(value))
+  elseif fault then
+    faults:add(place, nil, ('is %s: %s'):format(shown(value), fault))
   end
-  local name = is_system and value:gsub('^__', '') or value
-  local fault = target.name_fault(name)
-  if fault then faults:add(place, arguments, ('is %s: %s'):format(shown(value), fault)) end
 end
 
 local function component(faults, given, at, seen)
-  local place, arguments = 'components[%d]', { at }
-  if type(given) ~= 'table' then
-    faults:add(place, arguments, 'must be a table, got ' .. shown(given))
-    return nil
-  end
-  faults:unknown_keys(given, COMPONENT_KEYS, place, arguments)
-  local kind = value_of(given.kind)
-  if type(kind) ~= 'string' or not KINDS[kind] then
-    faults:add('components[%d].kind', arguments, "must be 'spout', 'bolt' or 'system', got "
-      .. shown(kind))
-  end
-  check_name(faults, given.name, 'components[%d].name', arguments, kind == 'system')
-  if type(given.name) == 'string' then
-    if seen[given.name] then
-      faults:add('components[%d].name', arguments, ("is '%s', as components[%d] is"):format(
-        given.name, seen[given.name]))
-    end
-    seen[given.name] = seen[given.name] or at
-  end
+  local arguments = { at }
+  local is_table, kind = faults:component(given, COMPONENT_KEYS, at, seen)
+  if not is_table then return nil end
   if not is_whole(given.parallelism, 1, M.MAX_INSTANCES) then
     faults:add('components[%d].parallelism', arguments, ('must be a whole number within 1..%d, '
       .. 'got %s'):format(M.MAX_INSTANCES, shown(given.parallelism)))
@@ -128,18 +96,14 @@ local function component(faults, given, at, seen)
   return {
     name = given.name, kind = kind, parallelism = given.parallelism,
     cpu = cores(faults, given.cpu, 'components[%d].cpu', arguments),
-    ram = size(faults, given.ram, 'components[%d].ram', arguments),
-    disk = size(faults, given.disk, 'components[%d].disk', arguments),
+    ram = faults:size(given.ram, 'components[%d].ram', arguments),
+    disk = faults:size(given.disk, 'components[%d].disk', arguments),
   }
 end
 
 local function components(faults, given)
-  if not is_list(given) or #given == 0 then
-    faults:add('components', nil, 'must be a list of at least one component, got '
-      .. (type(given) == 'table' and 'none' or shown(given)))
-    return {}
-  end
   local list, seen = {}, {}
+  if not faults:has_components(given) then return list end
   for at, item in ipairs(given) do list[#list + 1] = component(faults, item, at, seen) end
   return list
 end
@@ -156,7 +120,7 @@ end
 
 function converters.cpu(faults, value, place) return cores(faults, value, place) end
 
-function converters.size(faults, value, place) return size(faults, value, place) end
+function converters.size(faults, value, place) return faults:size(value, place) end
 
 function converters.number(faults, value, place)
   if type(value) ~= 'number' or not (value >= 0 and value < huge) then

@@ -12,9 +12,8 @@ local check = require 'streamlua.packing.check'
 local plans = require 'streamlua.packing.document'
 local suggest = require 'streamlua.cli.suggest'
 local target = require 'streamlua.cli.target'
-local units = require 'streamlua.units'
 
-local floor, huge = math.floor, math.huge
+local huge = math.huge
 local is_list, is_whole, shown, value_of = check.is_list, check.is_whole, check.shown, check.value
 
 local M = {}
@@ -22,7 +21,6 @@ local M = {}
 --- The highest task id, the most slots of a cluster in its uniform form.
 M.MAX_ID = 2000000000
 M.MAX_SLOTS = 1000000
-local MAX_BYTES = 2 ^ 53
 
 --- Modes of assigning.
 M.MODES = { 'new', 'keep', 'reassign', 'minimal', 'monitor' }
@@ -46,7 +44,6 @@ local SUPERVISOR_KEYS = set 'id host ports used cpu ram rack load'
 local ASSIGNMENT_KEYS = set 'topology scheduler workers components'
 local WORKER_KEYS = set 'supervisor host port tasks cpu ram'
 local RATE_KEYS = set 'from to rate'
-local KINDS = set 'spout bolt system'
 local IS_MODE = set(table.concat(M.MODES, ' '))
 
 ---------------------------------------------------------------------------------------------------
@@ -69,18 +66,6 @@ local function amount(faults, value, place, arguments, what)
     return nil
   end
   return value
-end
-
-local function size(faults, value, place, arguments)
-  value = value_of(value)
-  if value == nil then return nil end
-  local bytes = units.parse_size(value)
-  if not bytes or bytes > MAX_BYTES then
-    faults:add(place, arguments, 'must be a size of at least 0 (bytes, or text like "1GiB"), got '
-      .. shown(value))
-    return nil
-  end
-  return floor(bytes)
 end
 
 -- A list, or an empty one when it is absent; what is no list is a fault.
@@ -141,7 +126,7 @@ local function supervisor(faults, given, at, prefix, seen)
     ports = whole_list(faults, given.ports, place .. '.ports', arguments, 'ports', 1, 65535),
     used = whole_list(faults, given.used, place .. '.used', arguments, 'ports', 1, 65535),
     cpu = amount(faults, given.cpu, place .. '.cpu', arguments, 'a number of cores'),
-    ram = size(faults, given.ram, place .. '.ram', arguments),
+    ram = faults:size(given.ram, place .. '.ram', arguments),
     load = amount(faults, given.load, place .. '.load', arguments, 'a load'),
   }
   if value_of(given.rack) ~= nil then
@@ -218,32 +203,10 @@ end
 -- requests
 
 local function component(faults, given, at, seen)
-  local place, arguments = 'components[%d]', { at }
-  if type(given) ~= 'table' then
-    faults:add(place, arguments, 'must be a table, got ' .. shown(given))
-    return nil
-  end
-  faults:unknown_keys(given, COMPONENT_KEYS, place, arguments)
-  local kind = value_of(given.kind)
-  if type(kind) ~= 'string' or not KINDS[kind] then
-    faults:add('components[%d].kind', arguments, "must be 'spout', 'bolt' or 'system', got "
-      .. shown(kind))
-  end
-  local name = given.name
-  if type(name) ~= 'string' then
-    faults:add('components[%d].name', arguments, 'must be a name, got ' .. shown(name))
-    name = '?'
-  else
-    local fault = target.name_fault(kind == 'system' and name:gsub('^__', '') or name)
-    if fault then
-      faults:add('components[%d].name', arguments, ('is %s: %s'):format(shown(name), fault))
-    end
-    if seen[name] then
-      faults:add('components[%d].name', arguments, ("is '%s', as components[%d] is"):format(name,
-        seen[name]))
-    end
-    seen[name] = seen[name] or at
-  end
+  local arguments = { at }
+  local is_table, kind = faults:component(given, COMPONENT_KEYS, at, seen)
+  if not is_table then return nil end
+  local name = type(given.name) == 'string' and given.name or '?'
   local tasks = whole_list(faults, given.tasks, 'components[%d].tasks', arguments, 'task ids', 1,
     M.MAX_ID)
   if value_of(given.tasks) == nil then
@@ -260,7 +223,7 @@ local function component(faults, given, at, seen)
     name = name, kind = kind, tasks = tasks,
     inputs = text_list(faults, given.inputs, 'components[%d].inputs', arguments, 'component name'),
     cpu = amount(faults, given.cpu, 'components[%d].cpu', arguments, 'a number of cores'),
-    ram = size(faults, given.ram, 'components[%d].ram', arguments),
+    ram = faults:size(given.ram, 'components[%d].ram', arguments),
   }
 end
 
@@ -279,11 +242,7 @@ local function expect_component(faults, name, known, names, place, arguments)
 end
 
 local function components(faults, given)
-  if not is_list(given) or #given == 0 then
-    faults:add('components', nil, 'must be a list of at least one component, got '
-      .. (type(given) == 'table' and 'none' or shown(given)))
-    return {}, {}
-  end
+  if not faults:has_components(given) then return {}, {} end
   local list, seen, owner = {}, {}, {}
   for at, item in ipairs(given) do list[#list + 1] = component(faults, item, at, seen) end
   local names = names_of(list)
@@ -316,7 +275,7 @@ local function user_worker(faults, given, at, known, names)
   faults:unknown_keys(given, USER_WORKER_KEYS, place, arguments)
   local result = {
     cpu = amount(faults, given.cpu, 'user_workers[%d].cpu', arguments, 'a number of cores'),
-    ram = size(faults, given.ram, 'user_workers[%d].ram', arguments),
+    ram = faults:size(given.ram, 'user_workers[%d].ram', arguments),
     components = {},
   }
   if value_of(given.host) ~= nil then
@@ -467,7 +426,7 @@ function M.request(given)
       previous),
     plan = request_plan(faults, given.plan),
     container_cpu = amount(faults, given.container_cpu, 'container_cpu', nil, 'a number of cores'),
-    container_ram = size(faults, given.container_ram, 'container_ram'),
+    container_ram = faults:size(given.container_ram, 'container_ram'),
     rates = rates(faults, given.rates, known, names),
   }
   for at, item in ipairs(list_of(faults, given.user_workers, 'user_workers', nil, 'workers')) do
@@ -508,7 +467,7 @@ local function worker(faults, given, at)
       'the id of a supervisor'),
     port = port, tasks = tasks,
     cpu = amount(faults, given.cpu, 'workers[%d].cpu', arguments, 'a number of cores'),
-    ram = size(faults, given.ram, 'workers[%d].ram', arguments),
+    ram = faults:size(given.ram, 'workers[%d].ram', arguments),
   }
   if value_of(given.host) ~= nil then
     result.host = text(faults, given.host, 'workers[%d].host', arguments, 'a host name')
