@@ -579,6 +579,7 @@ sl_master_slots_free(struct sl_master_slots *self)
     }
     /* Workers keep running; they register with the next term. */
     for (size_t at = 0; (entry = sl_map_bytes_next(&self->workers, &at)) != NULL;) {
+        send_disconnect(self, entry->value, SL_WORKER_DISCONNECT, "its term ended");
         peer_free(entry->value);
     }
     sl_leader_link_close(&self->rm.link, "the term of the topology master ended");

@@ -3,16 +3,9 @@
 
 #include "base/text.h"
 #include "rpc/heartbeat.h"
+#include "rpc/leader_retrieval.h"
 #include "rpc/messages.h"
 #include "rpc/rpc.h"
-
-/* A watch on who leads what, given to a role: changes come back through functions of the role. */
-struct sl_leader_watch {
-    /* Begins to report the leader of a topology. Not 0: can not be watched. */
-    int (*start)(void *ctx, const char *topology);
-    void (*stop)(void *ctx, const char *topology);
-    void *ctx;
-};
 
 struct sl_peer {
     char resource[SL_NAME_MAX + 1];

@@ -3,52 +3,22 @@
 
 /* A master candidate: the election, and the resource manager that works while it leads. */
 
-struct topology_watch {
-    struct master *master;
-    char name[16];
-    struct sl_state_leader_listener *listener;
-};
-
 struct master {
     struct proc *proc;
     struct sl_state_election *election;
     struct sl_resource_manager *manager;
     uint64_t token;
-    struct topology_watch watches[TOPOLOGIES];
+    struct sl_topology_leaders topologies;
     struct sl_timer act;
 };
 
 static void
-on_topology_leader(void *ctx, const struct sl_state_leader_info *info)
-{
-    struct topology_watch *watch = ctx;
-    watch->master->proc->world->is_changed = true;
-    sl_resource_manager_topology_leader(watch->master->manager, watch->name,
-                                        info != NULL ? info->token : 0);
-}
-
-static int
-watch_start(void *ctx, const char *topology)
+on_topology_leader(void *ctx, const char *topology, const char *address, uint64_t token)
 {
     struct master *master = ctx;
-    struct topology_watch *watch = &master->watches[topology_index(topology)];
-    char path[32];
-    snprintf(watch->name, sizeof(watch->name), "%s", topology);
-    snprintf(path, sizeof(path), "/topologies/%s", watch->name);
-    watch->master = master;
-    sl_assert(watch->listener == NULL);
-    watch->listener =
-        sl_state_leader_listener_new(master->proc->store, path, on_topology_leader, watch);
-    return 0;
-}
-
-static void
-watch_stop(void *ctx, const char *topology)
-{
-    struct master *master = ctx;
-    struct topology_watch *watch = &master->watches[topology_index(topology)];
-    sl_state_leader_listener_free(watch->listener);
-    watch->listener = NULL;
+    (void)address;
+    master->proc->world->is_changed = true;
+    sl_resource_manager_topology_leader(master->manager, topology, token);
 }
 
 static void
@@ -120,11 +90,13 @@ start(struct proc *proc)
         .slots = sl_slot_manager_config_default(),
         .topology_timeout_ms = 30000,
         .start_up_ms = 3000,
-        .watch = {watch_start, watch_stop, master},
+        .watch = sl_topology_leaders_watch(&master->topologies),
         .on_fatal = on_fatal,
         .ctx = master,
     };
     master->proc = proc;
+    sl_topology_leaders_create(&master->topologies, proc->store, proc->loop, "/topologies",
+                               on_topology_leader, master);
     options.slots.slots_per_supervisor = PORTS;
     options.slots.idle_timeout_ms = 0;
     options.slots.request_timeout_ms = POOL_REQUEST_MS;
@@ -144,6 +116,7 @@ stop(void *role)
     sl_timer_stop(&master->act);
     sl_state_election_free(master->election);
     sl_resource_manager_free(master->manager);
+    sl_topology_leaders_destroy(&master->topologies);
     sl_free(master);
 }
 

@@ -69,7 +69,6 @@ enum {
     POOL_REQUEST_MS = 8000,
     POOL_IDLE_MS = 3000,
     REGISTRATION_MS = 30000,
-    RETRY_MS = 300,
     METHODS_MAX = 16,
     /* Of one virtual second; a cluster of this size needs some thousands. */
     EVENTS_MAX = 50000,

@@ -4,13 +4,6 @@
 /* A supervisor: its slots and links, the watches on their leaders, and a worker in every slot that
  * is active. */
 
-struct topology_watch {
-    struct supervisor *supervisor;
-    char name[16];
-    struct sl_state_leader_listener *listener;
-    struct sl_timer relook;
-};
-
 /* What runs in a slot. */
 struct running {
     struct supervisor *supervisor;
@@ -23,9 +16,8 @@ struct supervisor {
     struct proc *proc;
     struct sl_register_supervisor identity;
     struct sl_supervisor_slots *slots;
-    struct sl_state_leader_listener *listener;
-    struct sl_timer relook;
-    struct topology_watch watches[TOPOLOGIES];
+    struct sl_leader_retrieval *master;
+    struct sl_topology_leaders topologies;
     struct running *running[PORTS];
     struct sl_timer restart;
 };
@@ -35,67 +27,19 @@ struct supervisor {
  */
 
 static void
-on_master_leader(void *ctx, const struct sl_state_leader_info *info)
+on_master_leader(void *ctx, const char *address, uint64_t token)
 {
     struct supervisor *self = ctx;
     self->proc->world->is_changed = true;
-    sl_supervisor_slots_rm_leader(self->slots, info != NULL ? info->address : NULL,
-                                  info != NULL ? info->token : 0);
+    sl_supervisor_slots_rm_leader(self->slots, address, token);
 }
 
-/* Reads the leader node (again). */
 static void
-find_master(void *ctx, uint64_t ticket)
+on_topology_leader(void *ctx, const char *topology, const char *address, uint64_t token)
 {
     struct supervisor *self = ctx;
-    (void)ticket;
-    sl_state_leader_listener_free(self->listener);
-    self->listener =
-        sl_state_leader_listener_new(self->proc->store, "/master", on_master_leader, self);
-}
-
-static void
-on_topology_leader(void *ctx, const struct sl_state_leader_info *info)
-{
-    struct topology_watch *watch = ctx;
-    watch->supervisor->proc->world->is_changed = true;
-    sl_supervisor_slots_topology_leader(watch->supervisor->slots, watch->name,
-                                        info != NULL ? info->address : NULL,
-                                        info != NULL ? info->token : 0);
-}
-
-static void
-find_topology_master(void *ctx, uint64_t ticket)
-{
-    struct topology_watch *watch = ctx;
-    char path[32];
-    (void)ticket;
-    snprintf(path, sizeof(path), "/topologies/%s", watch->name);
-    sl_state_leader_listener_free(watch->listener);
-    watch->listener = sl_state_leader_listener_new(watch->supervisor->proc->store, path,
-                                                   on_topology_leader, watch);
-}
-
-static int
-watch_start(void *ctx, const char *topology)
-{
-    struct supervisor *self = ctx;
-    struct topology_watch *watch = &self->watches[topology_index(topology)];
-    sl_assert(watch->listener == NULL);
-    watch->supervisor = self;
-    snprintf(watch->name, sizeof(watch->name), "%s", topology);
-    find_topology_master(watch, 0);
-    return 0;
-}
-
-static void
-watch_stop(void *ctx, const char *topology)
-{
-    struct supervisor *self = ctx;
-    struct topology_watch *watch = &self->watches[topology_index(topology)];
-    sl_timer_stop(&watch->relook);
-    sl_state_leader_listener_free(watch->listener);
-    watch->listener = NULL;
+    self->proc->world->is_changed = true;
+    sl_supervisor_slots_topology_leader(self->slots, topology, address, token);
 }
 
 static void
@@ -105,10 +49,9 @@ on_stale_leader(void *ctx, const char *topology)
     proc_trace(self->proc, "knows an old leader of %s",
                topology != NULL ? topology : "the cluster");
     if (topology == NULL) {
-        sl_timer_start(self->proc->loop, &self->relook, RETRY_MS, find_master, self);
+        sl_leader_retrieval_look_again(self->master);
     } else {
-        struct topology_watch *watch = &self->watches[topology_index(topology)];
-        sl_timer_start(self->proc->loop, &watch->relook, RETRY_MS, find_topology_master, watch);
+        sl_topology_leaders_look_again(&self->topologies, topology);
     }
 }
 
@@ -211,7 +154,7 @@ start(struct proc *proc)
         .heartbeat = heartbeat_config,
         .slot_timeout_ms = SLOT_TIMEOUT_MS,
         .registration_timeout_ms = REGISTRATION_MS,
-        .watch = {watch_start, watch_stop, self},
+        .watch = sl_topology_leaders_watch(&self->topologies),
         .on_stale_leader = on_stale_leader,
         .on_slot_active = on_slot_active,
         .stop_tasks = stop_tasks,
@@ -222,6 +165,8 @@ start(struct proc *proc)
         ports[i] = FIRST_PORT + i;
     }
     self->proc = proc;
+    sl_topology_leaders_create(&self->topologies, proc->store, proc->loop, "/topologies",
+                               on_topology_leader, self);
     self->identity = (struct sl_register_supervisor){.address = sl_rpc_address(proc->rpc),
                                                      .resource = proc->name,
                                                      .process = proc->serial,
@@ -232,7 +177,8 @@ start(struct proc *proc)
     int rc = sl_supervisor_slots_new(&options, &self->slots);
     sl_assert_eq(rc, 0);
     net_meddle(proc, SL_ENDPOINT_SUPERVISOR);
-    find_master(self, 0);
+    self->master =
+        sl_leader_retrieval_new(proc->store, proc->loop, "/master", on_master_leader, self);
     return self;
 }
 
@@ -240,10 +186,10 @@ static void
 stop(void *role)
 {
     struct supervisor *self = role;
-    sl_timer_stop(&self->relook);
     sl_timer_stop(&self->restart);
-    sl_state_leader_listener_free(self->listener);
+    sl_leader_retrieval_free(self->master);
     sl_supervisor_slots_free(self->slots);
+    sl_topology_leaders_destroy(&self->topologies);
     for (int i = 0; i < PORTS; i++) {
         if (self->running[i] != NULL) {
             sl_process_free(self->running[i]->process);

@@ -37,8 +37,7 @@ struct topology_master {
     uint64_t next_request;
     /* Name -> its process, of workers that are registered. */
     struct sl_map_bytes workers;
-    struct sl_state_leader_listener *listener;
-    struct sl_timer relook;
+    struct sl_leader_retrieval *master;
     struct planner *planner;
 };
 
@@ -173,22 +172,11 @@ on_worker_lost(void *ctx, const char *worker, const char *cause)
  */
 
 static void
-on_master_leader(void *ctx, const struct sl_state_leader_info *info)
+on_master_leader(void *ctx, const char *address, uint64_t token)
 {
     struct topology_master *self = ctx;
     self->proc->world->is_changed = true;
-    sl_master_slots_rm_leader(self->slots, info != NULL ? info->address : NULL,
-                              info != NULL ? info->token : 0);
-}
-
-static void
-find_master(void *ctx, uint64_t ticket)
-{
-    struct topology_master *self = ctx;
-    (void)ticket;
-    sl_state_leader_listener_free(self->listener);
-    self->listener =
-        sl_state_leader_listener_new(self->proc->store, "/master", on_master_leader, self);
+    sl_master_slots_rm_leader(self->slots, address, token);
 }
 
 static void
@@ -196,7 +184,7 @@ on_stale_leader(void *ctx)
 {
     struct topology_master *self = ctx;
     proc_trace(self->proc, "knows an old leader of the cluster");
-    sl_timer_start(self->proc->loop, &self->relook, RETRY_MS, find_master, self);
+    sl_leader_retrieval_look_again(self->master);
 }
 
 static void
@@ -239,7 +227,8 @@ begin_term(struct topology_master *self, uint64_t token)
     sl_assert_eq(rc, 0);
     snprintf(endpoint, sizeof(endpoint), SL_ENDPOINT_TOPOLOGY_MASTER "%s", self->name);
     net_meddle(proc, endpoint);
-    find_master(self, 0);
+    self->master =
+        sl_leader_retrieval_new(proc->store, proc->loop, "/master", on_master_leader, self);
     for (int i = 0; i < WORKERS; i++) {
         self->wishes[i] = (struct wish){.self = self};
         wish_later(&self->wishes[i]);
@@ -255,9 +244,8 @@ end_term(struct topology_master *self)
     }
     planner_free(self->planner);
     self->planner = NULL;
-    sl_timer_stop(&self->relook);
-    sl_state_leader_listener_free(self->listener);
-    self->listener = NULL;
+    sl_leader_retrieval_free(self->master);
+    self->master = NULL;
     for (int i = 0; i < WORKERS; i++) {
         sl_timer_stop(&self->wishes[i].timer);
     }

@@ -271,6 +271,7 @@ test_a_topology_master_registers_at_the_resource_manager(void **state)
     assert_string_equal(world.master.address, "127.0.0.3:702");
     assert_string_equal(world.master.resource, "tm-words");
     assert_int_equal(world.master.process, 3);
+    assert_int_equal(world.master.attempt, 1);
     assert_int_equal(world.master.token, 6);
     sl_connection_destroy(&connection);
     close_world(&world);
@@ -303,6 +304,8 @@ test_supervisors_and_workers_register_at_the_topology_master(void **state)
         assert_int_equal(world.peer_method,
                          kind == 0 ? SL_TM_REGISTER_SUPERVISOR : SL_TM_REGISTER_WORKER);
         assert_string_equal(world.peer.topology, "words");
+        assert_string_equal(world.peer.address, "127.0.0.3:701");
+        assert_int_equal(world.peer.attempt, 1);
         assert_string_equal(world.peer.resource, "w3");
         assert_string_equal(world.peer.supervisor, "s1");
         assert_int_equal(world.peer.port, 6700);
