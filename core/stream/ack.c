@@ -18,13 +18,16 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
 {
     struct sl_worker *worker = executor->worker;
     if (ack->acker >= 0) {
-        sl__acker_apply(worker->ackers[ack->acker], ack);
+        /* NULL: from another process, which began to work first. */
+        if (worker->ackers[ack->acker] != NULL) {
+            sl__acker_apply(worker->ackers[ack->acker], ack);
+        }
         return;
     }
     uint32_t spout = (uint32_t)(ack->root >> SL__ROOT_SPOUT_SHIFT);
     if (spout < spout_count(worker)) {
         /* -1: the spout is gone. */
-        int32_t id = worker->spouts[spout].task;
+        int32_t id = sl__spout_home(worker, spout).task;
         struct sl__task *task = id >= 0 ? worker->tasks[id] : NULL;
         if (task != NULL && task->executor == executor) {
             sl__root_apply(task, ack);
@@ -58,15 +61,43 @@ sl__ack_send(struct sl_executor *executor, uint64_t root, enum sl__ack_op op, ui
     int32_t dest;
     if (worker->acker_count > 0) {
         ack.acker = (int32_t)(sl_mix64(root) % (uint64_t)worker->acker_count);
-        dest = worker->acker_executor[ack.acker];
+        dest = __atomic_load_n(&worker->acker_executor[ack.acker], __ATOMIC_RELAXED);
     } else {
         uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
         if (spout >= spout_count(worker)) {
             return;
         }
-        dest = worker->spouts[spout].executor;
+        dest = sl__spout_home(worker, spout).executor;
     }
-    ack_post(executor, dest, &ack);
+    if (dest >= 0) {
+        ack_post(executor, dest, &ack);
+    }
+}
+
+int32_t
+sl__ack_home(const struct sl_worker *worker, const struct sl__ack *ack, int32_t *task)
+{
+    uint32_t spout = (uint32_t)(ack->root >> SL__ROOT_SPOUT_SHIFT);
+    *task = -1;
+    if (ack->acker >= 0) {
+        if (ack->acker >= worker->acker_count) {
+            return -1;
+        }
+        *task = worker->acker_task[ack->acker];
+        return __atomic_load_n(&worker->acker_executor[ack->acker], __ATOMIC_RELAXED);
+    }
+    if (spout >= spout_count(worker)) {
+        return -1;
+    }
+    struct sl__spout_home home = sl__spout_home(worker, spout);
+    *task = home.task;
+    return home.task >= 0 ? home.executor : -1;
+}
+
+void
+sl__ack_hand_in(struct sl_executor *lane, int32_t dest, const struct sl__ack *ack)
+{
+    ack_post(lane, dest, ack);
 }
 
 void
@@ -75,7 +106,10 @@ sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ack_op 
     uint32_t spout = (uint32_t)(root >> SL__ROOT_SPOUT_SHIFT);
     if (spout < spout_count(executor->worker)) {
         struct sl__ack ack = {.root = root, .acker = -1, .op = (int32_t)op};
-        ack_post(executor, executor->worker->spouts[spout].executor, &ack);
+        int32_t dest = sl__spout_home(executor->worker, spout).executor;
+        if (dest >= 0) {
+            ack_post(executor, dest, &ack);
+        }
     }
 }
 
@@ -102,10 +136,10 @@ static bool
 box_make_ring(struct sl_executor *executor, int32_t dest)
 {
     struct sl_worker *worker = executor->worker;
-    int32_t slots = SL__ACK_RING / worker->executor_count;
+    int32_t slots = SL__ACK_RING / worker->lane_count;
     struct sl_ring *ring = sl_ring_new(slots < 256 ? 256 : (uint32_t)slots, sizeof(struct sl__ack));
     executor->ack_out[dest].ring = ring;
-    int32_t at = executor->index * worker->executor_count + dest;
+    int32_t at = executor->index * worker->lane_count + dest;
     __atomic_store_n(&worker->acks[at], ring, __ATOMIC_RELEASE);
     return ring != NULL;
 }
@@ -134,7 +168,7 @@ bool
 sl__acks_flush(struct sl_executor *executor)
 {
     bool is_empty = true;
-    for (int32_t dest = 0; dest < executor->worker->executor_count; dest++) {
+    for (int32_t dest = 0; dest < executor->worker->lane_count; dest++) {
         is_empty &= dest == executor->index || box_flush(executor, dest);
     }
     return is_empty;
@@ -145,7 +179,7 @@ size_t
 sl__acks_waiting(const struct sl_executor *executor)
 {
     size_t count = 0;
-    for (int32_t i = 0; i < executor->worker->executor_count; i++) {
+    for (int32_t i = 0; i < executor->worker->lane_count; i++) {
         count += executor->ack_out[i].items.count;
     }
     return count;
@@ -157,8 +191,8 @@ sl__acks_intake(struct sl_executor *executor)
 {
     struct sl_worker *worker = executor->worker;
     bool has_any = false;
-    for (int32_t source = 0; source < worker->executor_count; source++) {
-        int32_t at = source * worker->executor_count + executor->index;
+    for (int32_t source = 0; source < worker->lane_count; source++) {
+        int32_t at = source * worker->lane_count + executor->index;
         struct sl_ring *ring = __atomic_load_n(&worker->acks[at], __ATOMIC_ACQUIRE);
         struct sl__ack ack;
         while (ring != NULL && sl_ring_pop(ring, &ack)) {

@@ -66,7 +66,7 @@ attach_new(struct sl_executor *self, int32_t id)
         int32_t kind = worker->components.items[component].kind;
         task = sl__task_new(self, id, component, worker->task_index[id], kind);
         for (int32_t i = 0; i < worker->spout_count && kind == SL_TASK_SPOUT; i++) {
-            if (worker->spouts[i].task == id) {
+            if (sl__spout_home(worker, (uint32_t)i).task == id) {
                 task->spout_index = i;
             }
         }
@@ -150,7 +150,7 @@ detach_forget(struct sl_executor *self, struct sl__task *task)
         }
         sl_histogram_merge(worker->gone_latency, task->latency);
         self->spout_of[task->spout_index] = NULL;
-        worker->spouts[task->spout_index].task = -1;
+        sl__spout_set_home(worker, task->spout_index, -1, self->index);
     }
     struct sl_task_stats *gone = &component->gone;
     gone->emitted += task->io.emitted;

@@ -47,8 +47,8 @@ data_intake(struct sl_executor *self)
 {
     struct sl_worker *worker = self->worker;
     bool has_any = false;
-    for (int32_t source = 0; source < worker->executor_count; source++) {
-        int32_t at = source * worker->executor_count + self->index;
+    for (int32_t source = 0; source < worker->lane_count; source++) {
+        int32_t at = source * worker->lane_count + self->index;
         struct sl_ring *ring = __atomic_load_n(&worker->data[at], __ATOMIC_ACQUIRE);
         struct sl__batch *batch;
         while (ring != NULL && sl_ring_pop(ring, &batch)) {

@@ -13,7 +13,7 @@ static bool
 ring_ensure(struct sl_executor *from, int32_t to)
 {
     struct sl_worker *worker = from->worker;
-    struct sl_ring **ring = &worker->data[from->index * worker->executor_count + to];
+    struct sl_ring **ring = &worker->data[from->index * worker->lane_count + to];
     if (to == from->index || *ring != NULL) {
         return true;
     }
@@ -35,6 +35,7 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cy
     self->executor = source->executor;
     self->stream = stream;
     self->dest_executor = worker->task_executor[dest];
+    self->placed = __atomic_load_n(&worker->task_placed[dest], __ATOMIC_RELAXED);
     self->io.is_near = self->dest_executor == source->executor->index;
     self->credit = worker->credit;
     self->is_cyclic = is_cyclic;
@@ -77,7 +78,7 @@ outbox_ring(const struct sl__outbox *self)
     if (self->dest_executor == self->executor->index) {
         return NULL;
     }
-    return worker->data[self->executor->index * worker->executor_count + self->dest_executor];
+    return worker->data[self->executor->index * worker->lane_count + self->dest_executor];
 }
 
 bool

@@ -29,6 +29,9 @@ sl__roots_create(struct sl__task *task)
                           task->io.id);
     }
     task->latency = sl_histogram_new();
+    uint64_t drawn = sl_random_u64(&task->executor->random);
+    bool is_shared = task->executor->worker->remote != NULL;
+    task->first_generation = is_shared ? (uint32_t)(drawn >> 40) | 1 : 1;
     return 0;
 }
 

@@ -72,7 +72,7 @@ sl__root_take(struct sl__task *task)
     } else {
         root = &task->roots[task->root_count];
         sl__publish(&task->root_count, task->root_count + 1);
-        root->bits = 1u << SL__ROOT_GENERATION_SHIFT;
+        root->bits = task->first_generation << SL__ROOT_GENERATION_SHIFT;
     }
     task->io.is_full = sl__roots_are_full(task);
     root->value = 0;

@@ -27,7 +27,7 @@ sl_route_next(struct sl_route *io)
     if (io->target_count == 0) {
         return NULL;
     }
-    self->next = at + 1 < io->target_count ? at + 1 : 0;
+    self->next = at + 1 < self->order_count ? at + 1 : 0;
     return io->targets[self->order[at]];
 }
 
@@ -182,9 +182,15 @@ task_outbox(struct sl__task *task, int32_t stream, int32_t dest, bool is_cyclic)
             high = middle;
         }
     }
-    if (low < task->outboxes.count &&
-        outbox_compare(task->outboxes.items[low], stream, dest) == 0) {
-        return task->outboxes.items[low];
+    /* One to where the receiver was before it moved may be there too, until it is empty. */
+    int32_t executor = task->executor->worker->task_executor[dest];
+    for (size_t at = low; at < task->outboxes.count; at++) {
+        if (outbox_compare(task->outboxes.items[at], stream, dest) != 0) {
+            break;
+        }
+        if (task->outboxes.items[at]->dest_executor == executor) {
+            return task->outboxes.items[at];
+        }
     }
     struct sl__outbox *outbox = sl__outbox_new(task, stream, dest, is_cyclic);
     if (outbox != NULL) {
@@ -219,6 +225,27 @@ route_groups(struct sl__route *route, const struct sl__component *component)
     return 0;
 }
 
+/* A shuffle over all targets, or over those in this process when they are preferred. */
+static void
+route_order(struct sl__task *task, struct sl__route *route)
+{
+    struct sl_worker *worker = task->executor->worker;
+    bool prefers_local = route->io.grouping == SL_GROUPING_LOCAL_OR_SHUFFLE;
+    for (int32_t i = 0; i < route->io.target_count && prefers_local; i++) {
+        if (!sl__is_remote(worker, sl__outbox_of(route->io.targets[i])->dest_executor)) {
+            route->order[route->order_count++] = i;
+        }
+    }
+    if (route->order_count == 0) {
+        route->order_count = route->io.target_count;
+        for (int32_t i = 0; i < route->order_count; i++) {
+            route->order[i] = i;
+        }
+    }
+    sl_random_shuffle(&task->executor->random, route->order, (size_t)route->order_count,
+                      sizeof(*route->order));
+}
+
 static int
 route_build(struct sl__task *task, struct sl__route *route, const struct sl__reader *reader)
 {
@@ -244,9 +271,8 @@ route_build(struct sl__task *task, struct sl__route *route, const struct sl__rea
         }
         outbox->is_retired = false;
         route->io.targets[i] = &outbox->io;
-        route->order[i] = i;
     }
-    sl_random_shuffle(&task->executor->random, route->order, (size_t)count, sizeof(*route->order));
+    route_order(task, route);
     return reader->grouping == SL_GROUPING_FIELDS && count > 0 ? route_groups(route, component) : 0;
 }
 
@@ -321,8 +347,15 @@ count_senders(struct sl__task *task)
 static void
 outboxes_settle(struct sl__task *task)
 {
+    struct sl_worker *worker = task->executor->worker;
     for (size_t i = 0; i < task->outboxes.count; i++) {
         struct sl__outbox *outbox = task->outboxes.items[i];
+        uint32_t placed = __atomic_load_n(&worker->task_placed[outbox->io.dest], __ATOMIC_RELAXED);
+        if (sl__is_remote(worker, outbox->dest_executor) && outbox->placed != placed) {
+            /* Whoever was there before is gone with what it was told. */
+            outbox->placed = placed;
+            outbox->is_last_sent = false;
+        }
         outbox->is_last = outbox->is_retired ? outbox->is_last_sent : task->is_finished;
         outbox->is_last_sent |= outbox->is_cyclic && outbox->is_last;
         if (outbox->is_retired || !sl__outbox_is_idle(outbox)) {

@@ -99,6 +99,10 @@ struct sl__batch {
     int32_t texts;
     /* After these records the sending task has finished: 1; works again after all: -1. */
     int32_t mark;
+    /* Received from another process: which, in which of its sessions, and the credit it holds. */
+    int32_t peer;
+    uint32_t session;
+    uint32_t charge;
     _Alignas(16) uint8_t data[];
 };
 
@@ -108,8 +112,10 @@ struct sl__outbox {
     struct sl__task *source;
     struct sl_executor *executor;
     int32_t stream;
-    /* Executor of the receiver. */
+    /* Executor of the receiver; that of the I/O thread when it is in another process. */
     int32_t dest_executor;
+    /* How often the receiver had been placed in another process when this was routed last. */
+    uint32_t placed;
     /* Batches handed over and not yet executed. */
     int32_t in_flight;
     int32_t credit;
@@ -126,8 +132,9 @@ struct sl__outbox {
 
 struct sl__route {
     struct sl_route io;
-    /* Shuffle: a permutation of the targets and the place in it. */
+    /* Shuffle: a permutation of the targets, or of those in this process, and the place in it. */
     int32_t *order;
+    int32_t order_count;
     int32_t next;
     /* Fields: target index of each key group. */
     int32_t *groups;
@@ -232,6 +239,8 @@ struct sl__task {
     size_t full_at;
     /* Spouts: roots. */
     int32_t spout_index;
+    /* Of slots that are used for the first time: acks of another life of this task are late. */
+    uint32_t first_generation;
     struct sl__root *roots;
     /* Slots below root_count that are free again. */
     int32_t *free_slots;
@@ -346,6 +355,9 @@ struct sl_executor {
     /* For the watchdog: id of the task in user code (-1 = none) and since when. */
     int32_t current_task;
     uint64_t current_since_ns;
+    /* The I/O thread is woken by this instead of the futex. */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
 };
 
 struct sl__ids SL_VEC_BODY(int32_t);
@@ -390,8 +402,9 @@ struct sl__event {
     struct sl__event *next;
 };
 
+/* Read and written as a whole, by atomics. */
 struct sl__spout_home {
-    int32_t task;
+    _Alignas(8) int32_t task;
     int32_t executor;
 };
 
@@ -400,8 +413,12 @@ struct sl_worker {
     struct sl_manual_clock *manual;
     uint64_t seed;
     int32_t executor_count;
+    /* One more than executor_count when tasks may be in other processes: what is for them goes to
+     * the last one, which is no thread of this room but the lane to the I/O thread (remote.c). */
+    int32_t lane_count;
     struct sl_executor **executors;
-    /* data[i * executor_count + j]: from i to j; likewise acks. */
+    struct sl_remote *remote;
+    /* data[i * lane_count + j]: from i to j; likewise acks. */
     struct sl_ring **data;
     struct sl_ring **acks;
     size_t batch_bytes;
@@ -423,6 +440,9 @@ struct sl_worker {
     int32_t *task_executor;
     int32_t *task_component;
     int32_t *task_index;
+    /* Of tasks in other processes: which one, and how often that was said. By atomics. */
+    int32_t *task_peer;
+    uint32_t *task_placed;
     /* Outboxes towards a task, of all executors. */
     int32_t *inbound;
     /* Spout tasks and acker tasks in order of their creation. */
@@ -516,6 +536,15 @@ bool sl__acks_flush(struct sl_executor *executor);
 size_t sl__acks_waiting(const struct sl_executor *executor);
 bool sl__acks_intake(struct sl_executor *executor);
 void sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch);
+/* The executor that an ack is for and its task there, the acker or the spout; -1 = it is gone. */
+int32_t sl__ack_home(const struct sl_worker *worker, const struct sl__ack *ack, int32_t *task);
+/* Hands an ack from another process to an executor of this one. */
+void sl__ack_hand_in(struct sl_executor *lane, int32_t dest, const struct sl__ack *ack);
+
+/* remote.c */
+struct sl_remote *sl__remote_new(struct sl_worker *worker, const struct sl_worker_options *options);
+/* NULL is fine. */
+void sl__remote_free(struct sl_remote *remote);
 
 /* task.c */
 struct sl__task *sl__task_new(struct sl_executor *executor, int32_t id, int32_t component,
@@ -607,6 +636,29 @@ static inline bool
 sl__roots_are_full(const struct sl__task *task)
 {
     return task->free_slot_count == 0 && task->root_count == task->root_capacity;
+}
+
+static inline struct sl__spout_home
+sl__spout_home(const struct sl_worker *worker, uint32_t spout)
+{
+    struct sl__spout_home home;
+    __atomic_load(&worker->spouts[spout], &home, __ATOMIC_RELAXED);
+    return home;
+}
+
+/* Under plan_lock. */
+static inline void
+sl__spout_set_home(struct sl_worker *worker, int32_t spout, int32_t task, int32_t executor)
+{
+    struct sl__spout_home home = {task, executor};
+    __atomic_store(&worker->spouts[spout], &home, __ATOMIC_RELAXED);
+}
+
+/* True when the task is in another process. */
+static inline bool
+sl__is_remote(const struct sl_worker *worker, int32_t executor)
+{
+    return executor == worker->executor_count;
 }
 
 static inline struct sl__task *

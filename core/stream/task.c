@@ -53,12 +53,35 @@ sl__task_free(struct sl__task *self)
     sl_free(self);
 }
 
+/* From another process for a task that has left this executor meanwhile: its tuples are lost. */
+static bool
+deliver_is_vain(struct sl_executor *executor, struct sl__batch *batch)
+{
+    struct sl_worker *worker = executor->worker;
+    if (worker->remote == NULL || batch->pool != &worker->executors[worker->executor_count]->pool) {
+        return false;
+    }
+    pthread_mutex_lock(&worker->plan_lock);
+    bool is_vain = worker->task_executor[batch->io.dest] != executor->index;
+    pthread_mutex_unlock(&worker->plan_lock);
+    if (is_vain) {
+        struct sl__outbox *outbox = batch->outbox;
+        sl__batch_fail_roots(executor, batch);
+        sl__batch_give(executor, batch);
+        sl__outbox_released(executor, outbox);
+    }
+    return is_vain;
+}
+
 void
 sl__executor_deliver(struct sl_executor *executor, struct sl__batch *batch)
 {
     struct sl__task *task = executor->worker->tasks[batch->io.dest];
     if (task != NULL && task->executor == executor) {
         sl__task_enqueue(task, batch);
+        return;
+    }
+    if (deliver_is_vain(executor, batch)) {
         return;
     }
     batch->next = NULL;

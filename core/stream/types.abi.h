@@ -275,6 +275,10 @@ struct sl_worker_options {
     double manual_start_ms;
     /* 0 = from the operating system. */
     uint64_t seed;
+    /* Bytes that each other process may have under way to one task here, at least 4096; 0 = all
+     * tasks are in this one. See stream/remote.h. Roots name their spout by its task id then, which
+     * has to be below 65536. */
+    int32_t remote_window;
 };
 
 /* What is known of a task from outside; counters may lag behind by a turn. */

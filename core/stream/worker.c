@@ -7,11 +7,17 @@
 
 #include "base/alloc.h"
 #include "stream/executor.h"
+#include "stream/remote.h"
 #include "stream/root_priv.h"
 #include "stream/stream_priv.h"
 #include "topology/topology.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
+
+enum {
+    /* Ids that spout tasks may have when others name them by these: see root_priv.h. */
+    SPOUT_IDS = 65536,
+};
 
 static struct sl_executor *
 executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_options *options)
@@ -31,7 +37,7 @@ executor_new(struct sl_worker *worker, int32_t index, const struct sl_worker_opt
     double blocks = options->pool_bytes / options->batch_bytes;
     self->pool.limit = blocks < 16 ? 16 : blocks > INT32_MAX / 2 ? INT32_MAX / 2 : (int32_t)blocks;
     self->current_task = -1;
-    self->ack_out = sl_calloc((size_t)worker->executor_count, sizeof(*self->ack_out));
+    self->ack_out = sl_calloc((size_t)worker->lane_count, sizeof(*self->ack_out));
     self->spout_of = sl_calloc((size_t)worker->spout_capacity + 1, sizeof(*self->spout_of));
     pthread_mutex_init(&self->command_lock, NULL);
     return self;
@@ -48,6 +54,8 @@ options_fit(const struct sl_worker_options *options)
            options->acker_capacity <= 65536 && options->batch_bytes >= 1024 &&
            options->batch_bytes <= 1 << 28 && options->credit >= 1 && options->credit <= 1 << 20 &&
            options->pool_bytes >= 0 && options->pool_bytes <= 1e15 &&
+           (options->remote_window == 0 ||
+            (options->remote_window >= 4096 && options->remote_window <= 1 << 30)) &&
            options->manual_start_ms >= -1e15 && options->manual_start_ms <= 1e15;
 }
 
@@ -67,6 +75,7 @@ sl_worker_new(const struct sl_worker_options *options)
     }
     self->seed = options->seed != 0 ? options->seed : sl_random_entropy();
     self->executor_count = options->executors;
+    self->lane_count = options->executors + (options->remote_window > 0);
     self->batch_bytes = (size_t)options->batch_bytes;
     self->credit = options->credit;
     self->is_acking = options->is_acking != 0;
@@ -78,14 +87,21 @@ sl_worker_new(const struct sl_worker_options *options)
     self->task_executor = sl_calloc(tasks, sizeof(*self->task_executor));
     self->task_component = sl_calloc(tasks, sizeof(*self->task_component));
     self->task_index = sl_calloc(tasks, sizeof(*self->task_index));
+    self->task_peer = sl_calloc(tasks, sizeof(*self->task_peer));
+    self->task_placed = sl_calloc(tasks, sizeof(*self->task_placed));
     for (size_t i = 0; i < tasks; i++) {
         self->task_executor[i] = -1;
     }
     self->inbound = sl_calloc(tasks, sizeof(*self->inbound));
     self->plan_version = 1;
-    self->spout_capacity = options->spout_capacity;
+    /* Roots that other processes know name their spout by its id. */
+    int32_t ids = options->task_capacity < SPOUT_IDS ? options->task_capacity : SPOUT_IDS;
+    self->spout_capacity = options->remote_window > 0 ? ids : options->spout_capacity;
     self->acker_capacity = options->acker_capacity;
-    self->spouts = sl_calloc((size_t)options->spout_capacity + 1, sizeof(*self->spouts));
+    self->spouts = sl_calloc((size_t)self->spout_capacity + 1, sizeof(*self->spouts));
+    for (int32_t i = 0; i < self->spout_capacity; i++) {
+        self->spouts[i] = (struct sl__spout_home){-1, -1};
+    }
     size_t ackers = (size_t)options->acker_capacity + 1;
     self->ackers = sl_calloc(ackers, sizeof(*self->ackers));
     self->acker_task = sl_calloc(ackers, sizeof(*self->acker_task));
@@ -93,11 +109,14 @@ sl_worker_new(const struct sl_worker_options *options)
     pthread_mutex_init(&self->plan_lock, NULL);
     pthread_mutex_init(&self->event_lock, NULL);
     sem_init(&self->wake, 0, 0);
-    self->executors = sl_calloc((size_t)options->executors, sizeof(*self->executors));
-    for (int32_t i = 0; i < options->executors; i++) {
+    self->executors = sl_calloc((size_t)self->lane_count, sizeof(*self->executors));
+    for (int32_t i = 0; i < self->lane_count; i++) {
         self->executors[i] = executor_new(self, i, options);
     }
-    size_t pairs = (size_t)options->executors * (size_t)options->executors;
+    if (options->remote_window > 0) {
+        self->remote = sl__remote_new(self, options);
+    }
+    size_t pairs = (size_t)self->lane_count * (size_t)self->lane_count;
     self->data = sl_calloc(pairs, sizeof(*self->data));
     self->acks = sl_calloc(pairs, sizeof(*self->acks));
     return self;
@@ -139,7 +158,7 @@ executor_free(struct sl_executor *self)
         sl_free(self->commands);
         self->commands = next;
     }
-    for (int32_t i = 0; i < self->worker->executor_count; i++) {
+    for (int32_t i = 0; i < self->worker->lane_count; i++) {
         sl_vec_destroy(&self->ack_out[i].items);
     }
     sl_free(self->ack_out);
@@ -160,15 +179,16 @@ sl_worker_free(struct sl_worker *self)
     if (self == NULL) {
         return;
     }
-    int32_t rings = self->executor_count * self->executor_count;
-    for (int32_t i = 0; i < self->executor_count; i++) {
+    int32_t rings = self->lane_count * self->lane_count;
+    sl__remote_free(self->remote);
+    for (int32_t i = 0; i < self->lane_count; i++) {
         executor_empty(self->executors[i]);
     }
     for (int32_t i = 0; i < rings; i++) {
         drain_ring(self->data[i]);
         sl_ring_free(self->acks[i]);
     }
-    for (int32_t i = 0; i < self->executor_count; i++) {
+    for (int32_t i = 0; i < self->lane_count; i++) {
         executor_free(self->executors[i]);
     }
     for (size_t i = 0; i < self->components.count; i++) {
@@ -196,6 +216,8 @@ sl_worker_free(struct sl_worker *self)
     sl_free(self->task_executor);
     sl_free(self->task_component);
     sl_free(self->task_index);
+    sl_free(self->task_peer);
+    sl_free(self->task_placed);
     sl_free(self->inbound);
     sl_histogram_free(self->gone_latency);
     sl_free(self->spouts);
@@ -336,7 +358,11 @@ ids_remove(struct sl__ids *ids, int32_t id)
 static int
 check_kind(const struct sl_worker *self, int32_t kind, int32_t id)
 {
-    if (kind == SL_TASK_SPOUT && self->spout_count >= self->spout_capacity) {
+    if (kind == SL_TASK_SPOUT && self->remote != NULL && id >= self->spout_capacity) {
+        return sl_err_set(SL_ELIMIT, "task %d: ids of spout tasks end at %d", id, SPOUT_IDS - 1);
+    }
+    if (kind == SL_TASK_SPOUT && self->remote == NULL &&
+        self->spout_count >= self->spout_capacity) {
         return sl_err_set(SL_ELIMIT, "task %d: more than %d spout tasks", id, self->spout_capacity);
     }
     if (kind == SL_TASK_ACKER && self->acker_count >= self->acker_capacity) {
@@ -354,7 +380,7 @@ sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t in
                int32_t executor)
 {
     if (!has_component(self, component) || id < 0 || id >= self->task_capacity || index < 0 ||
-        executor < 0 || executor >= self->executor_count) {
+        executor < 0 || executor >= self->lane_count) {
         return sl_err_set(SL_EINVAL, "task %d of component %d on executor %d", id, component,
                           executor);
     }
@@ -369,8 +395,11 @@ sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t in
         ids_insert(&self->components.items[component].tasks, id);
         plan_changed(self);
         if (kind == SL_TASK_SPOUT) {
-            self->spouts[self->spout_count] = (struct sl__spout_home){id, executor};
-            sl__publish(&self->spout_count, self->spout_count + 1);
+            int32_t spout = self->remote != NULL ? id : self->spout_count;
+            sl__spout_set_home(self, spout, id, executor);
+            if (spout >= self->spout_count) {
+                sl__publish(&self->spout_count, spout + 1);
+            }
         } else if (kind == SL_TASK_ACKER) {
             self->acker_task[self->acker_count] = id;
             self->acker_executor[self->acker_count] = executor;
@@ -387,8 +416,8 @@ remove_unattached(struct sl_worker *self, int32_t id)
 {
     self->task_executor[id] = -1;
     for (int32_t i = 0; i < self->spout_count; i++) {
-        if (self->spouts[i].task == id) {
-            self->spouts[i].task = -1;
+        if (sl__spout_home(self, (uint32_t)i).task == id) {
+            sl__spout_set_home(self, i, -1, -1);
         }
     }
 }
@@ -414,6 +443,26 @@ sl_worker_remove_task(struct sl_worker *self, int32_t id)
     plan_changed(self);
     pthread_mutex_unlock(&self->plan_lock);
     return 0;
+}
+
+int
+sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer)
+{
+    if (id < 0 || id >= self->task_capacity || self->remote == NULL || peer < 0 ||
+        peer > SL_REMOTE_PEER_MAX) {
+        return sl_err_set(SL_EINVAL, "task %d in process %d", id, peer);
+    }
+    pthread_mutex_lock(&self->plan_lock);
+    int rc = 0;
+    if (self->task_executor[id] != self->executor_count) {
+        rc = sl_err_set(SL_ENOTFOUND, "task %d is not planned for another process", id);
+    } else {
+        sl__publish(&self->task_peer[id], peer);
+        sl__publish(&self->task_placed[id], self->task_placed[id] + 1);
+        plan_changed(self);
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    return rc;
 }
 
 int

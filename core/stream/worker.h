@@ -33,6 +33,12 @@ int sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *o
 int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
                    int32_t executor);
 /*
+ * Says in which other process a task is that was planned for executor `executor_count`: the number
+ * of a peer of stream/remote.h.  Said again, also of the same one, when that process was replaced:
+ * with the next SL_COMMAND_ROUTES ends of input are told to it anew.
+ */
+int sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer);
+/*
  * Takes a task out of the plan: it gets no more tuples as soon as the others have new routes, and
  * may then be detached, which SL_COMMAND_REMOVE_TASK has its executor do when it is drained. Until
  * that has happened its id is taken.
