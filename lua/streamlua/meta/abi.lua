@@ -457,6 +457,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field is_manual_clock integer
 ---@field manual_start_ms number
 ---@field seed ffi.cdata*
+---@field remote_window integer
 
 --- What is known of a task from outside; counters may lag behind by a turn.
 ---@class sl_task_stats: ffi.cdata*
