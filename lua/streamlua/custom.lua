@@ -3,9 +3,10 @@
 --
 --   local custom = require 'streamlua.custom'
 --   local kind = { what = 'packer', folder = 'packers', shape = '{ name=, pack= }',
+--     functions = { 'pack' },
 --     fault = function(value) if not value.pack then return 'it has no pack function' end end }
 --   local path = assert(custom.find(kind, 'spread', { folder = 'scripts' }))
---   local packer = assert(custom.load(kind, path))         -- what the file returned, with a name
+--   local packer = assert(custom.load(kind, path))         -- {name=, path=, pack=}
 --   local plan, err = custom.call(packer.pack, request)    -- in this process
 --
 -- The code gets a copy of the request and may do with it what it likes. What it returns is not
@@ -90,8 +91,9 @@ local function protected(fn)
   return user_failure(raised_text(result), trace)
 end
 
---- Loads a file of custom code: the table that it returned, with `name` and `path`.
----@param kind table {what=, shape=, fault = function(value) that returns what is wrong, or nil}
+--- Loads a file of custom code: its functions, with `name` and `path`.
+---@param kind table {what=, shape=, functions= names of its functions, fault = function(value) that
+---  returns what is wrong, or nil}
 ---@param path string
 ---@return table? code
 ---@return streamlua.Error?
@@ -111,9 +113,8 @@ function M.load(kind, path)
     message = ('its name is a %s, it must be text'):format(type(name))
   end
   if message then return user_failure(('%s: %s'):format(path, message)) end
-  local code = {}
-  for key, item in pairs(value) do code[key] = item end
-  code.name, code.path = name, path
+  local code = { name = name, path = path }
+  for _, key in ipairs(kind.functions) do code[key] = value[key] end
   return code
 end
 

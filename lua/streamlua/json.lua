@@ -425,7 +425,7 @@ end
 
 local encode_value
 
-local function encode_array(value, n, depth, out, k)
+local function encode_array(value, n, depth, out, k, order)
   out[k] = '['
   k = k + 1
   for i = 1, n do
@@ -433,7 +433,7 @@ local function encode_array(value, n, depth, out, k)
       out[k] = ','
       k = k + 1
     end
-    k = encode_value(value[i], depth, out, k)
+    k = encode_value(value[i], depth, out, k, order)
   end
   out[k] = ']'
   return k + 1
@@ -450,26 +450,39 @@ local function key_text(key)
   error('can not write a ' .. type(key) .. ' key as JSON', 0)
 end
 
--- Keys in byte order: the same value is always the same text.
-local function encode_object(value, depth, out, k)
-  local keys, texts = {}, {}
-  for key in pairs(value) do
-    local text = key_text(key)
-    keys[#keys + 1] = text
-    texts[text] = key
+-- Keys in the order that is asked for, others in byte order behind them: the same value is always the
+-- same text.
+local function encode_object(value, depth, out, k, order)
+  local keys, texts, listed = {}, {}, {}
+  for _, key in ipairs(order or {}) do
+    if value[key] ~= nil then
+      keys[#keys + 1], texts[key], listed[key] = key, key, true
+    end
   end
-  sort(keys)
+  local rest = {}
+  for key in pairs(value) do
+    if not listed[key] then
+      local text = key_text(key)
+      rest[#rest + 1] = text
+      texts[text] = key
+    end
+  end
+  sort(rest)
+  for _, text in ipairs(rest) do
+    keys[#keys + 1] = text
+  end
   out[k] = '{'
   k = k + 1
   for i, text in ipairs(keys) do
     out[k] = (i > 1 and ',' or '') .. encode_string(text) .. ':'
-    k = encode_value(value[texts[text]], depth, out, k + 1)
+    local inside = order and (order[texts[text]] or order['*'])
+    k = encode_value(value[texts[text]], depth, out, k + 1, inside)
   end
   out[k] = '}'
   return k + 1
 end
 
-function encode_value(value, depth, out, k)
+function encode_value(value, depth, out, k, order)
   local kind = type(value)
   if value == nil or value == null then
     out[k] = 'null'
@@ -487,25 +500,27 @@ function encode_value(value, depth, out, k)
     end
     local n = array_length(value)
     if n then
-      return encode_array(value, n, depth - 1, out, k)
+      return encode_array(value, n, depth - 1, out, k, order)
     end
-    return encode_object(value, depth - 1, out, k)
+    return encode_object(value, depth - 1, out, k, order)
   else
     error('can not write a ' .. kind .. ' as JSON', 0)
   end
   return k + 1
 end
 
---- Encodes a value as one line of JSON: keys sorted, int64 with all digits, bytes that are no
---- UTF-8 as U+FFFD. Tables with keys 1..n are arrays, an empty table is `{}` unless `array` marked
---- it.
+--- Encodes a value as one line of JSON: int64 with all digits, bytes that are no UTF-8 as U+FFFD.
+--- Tables with keys 1..n are arrays, an empty table is `{}` unless `array` marked it. Keys are
+--- sorted, or stand as `order` says: { 'first', 'second', first = order of what is in it, ['*'] =
+--- order in all other members }; items of an array have the order of the array.
 ---@param value any
----@param options table? {max_depth=}
+---@param options table? {max_depth=, order=}
 ---@return string? text
 ---@return string? message
 function M.encode(value, options)
   local out = {}
-  local ok, err = pcall(encode_value, value, options and options.max_depth or M.MAX_DEPTH, out, 1)
+  local ok, err = pcall(encode_value, value, options and options.max_depth or M.MAX_DEPTH, out, 1,
+    options and options.order)
   if not ok then
     return nil, err
   end

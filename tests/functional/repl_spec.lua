@@ -375,4 +375,29 @@ return t
       assert.equal(3, #require('streamlua.json').decode(r.stdout).workers)
     end)
   end)
+
+  it('prints one document with -o json, the last value', function()
+    in_folder(function(folder)
+      local function document(args, stdin)
+        local r = process.run({ 'repl', '-o', 'json', unpack(args) }, { cwd = folder, stdin = stdin })
+        assert.equal(0, r.code, r.stderr)
+        return r.stdout, r.stderr
+      end
+      assert.equal('2\n', document { '-e', '1', '-e', '2' })
+      assert.equal('2\n', document { '-e', '1, 2' })
+      assert.equal('null\n', document { '-e', 'x = 1' })
+      assert.equal('{"a":[1]}\n', document({}, '7\n{ a = { 1 } }\n'))
+      local text, log = document { '-e', 'print "p" io.write "w" return 3' }
+      assert.equal('3\n', text)
+      assert.matches('p', log)
+      assert.matches('w', log)
+      process.write_file(folder .. '/value.lua', 'return { 4 }')
+      assert.equal('[4]\n', document { '-e', '5', 'value.lua' })
+      for _, chunk in ipairs { 'error "x"', 'print', '{ function() end }' } do
+        local r = process.run({ 'repl', '-o', 'json', '-e', '1', '-e', chunk }, { cwd = folder })
+        assert.equal(1, r.code)
+        assert.equal('', r.stdout)
+      end
+    end)
+  end)
 end)

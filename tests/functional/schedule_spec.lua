@@ -75,6 +75,26 @@ local function refused(r, code, words)
 end
 
 describe('streamlua schedule', function()
+  it('prints keys in the documented order', function()
+    in_folder(function(folder, run)
+      local text = run('--request request.json -o json').stdout
+      assert.equal('{"topology":"wc","scheduler":"balanced","workers":[{"supervisor":"s1","host":"h1",'
+        .. '"port":6800,"tasks":[1,4,8,9]},', text:sub(1, 113))
+      process.write_file(folder .. '/a.json', text)
+      assert.matches('^{"topology":"wc","mode":"new","workers":3,"master_alone":null,'
+        .. '"reserve_workers":0,"components":%[{"name":"spout","kind":"spout","inputs":%[%],'
+        .. '"tasks":%[9,10%]}', run('--request request.json --print-request').stdout)
+      assert.matches('^{"kind":"assignment","same":true,"topology":"wc","kept":10,', process.run(
+        { 'diff', 'a.json', 'a.json', '-o', 'json' }, { cwd = folder }).stdout)
+    end)
+  end)
+
+  it('takes a cluster in place of its file', function()
+    in_folder(function(_, run)
+      assert.same(C1, decoded(run("wc.lua --cluster-file {supervisors=3,slots=4} -o json")))
+    end)
+  end)
+
   it('assigns row C1 exactly, from a request and from a script', function()
     in_folder(function(_, run)
       assert.same(C1, decoded(run('--request request.json -o json')))

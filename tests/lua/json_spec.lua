@@ -95,6 +95,13 @@ describe('streamlua.json.decode', function()
 end)
 
 describe('streamlua.json.encode', function()
+  it('writes keys in an order that is asked for, in all levels, and others sorted behind', function()
+    local order = { 'name', 'list', list = { 'b', 'a' }, map = { ['*'] = { 'z', 'y' } } }
+    assert.equal('{"name":1,"list":[{"b":1,"a":2},{"b":3}],"map":{"p":{"z":1,"y":2}},"x":0}',
+      json.encode({ x = 0, map = { p = { y = 2, z = 1 } }, list = { { a = 2, b = 1 }, { b = 3 } },
+        name = 1 }, { order = order }))
+  end)
+
   it('writes every kind of value, keys sorted', function()
     assert.equal('{"a":[1,2.5,true,null],"b":{"x":"y"},"c":null}',
       json.encode({ b = { x = 'y' }, a = { 1, 2.5, true, json.null }, c = json.null }))

@@ -110,9 +110,9 @@ function Context.keep_stdout(self)
   })
 end
 
---- Prints one JSON document on standard output.
-function Context.print_json(self, value)
-  self.stdout:write(output.json_text(value))
+--- Prints one JSON document on standard output; `order` of its keys as for streamlua.json.encode.
+function Context.print_json(self, value, order)
+  self.stdout:write(output.json_text(value, order))
 end
 
 --- Prints an aligned table: columns are titles or {title=, align=}, rows lists of values.

@@ -8,6 +8,7 @@ local commands = require 'streamlua.cli.commands'
 local errors = require 'streamlua.cli.error'
 local exit = require 'streamlua.cli.exit'
 local libc = require 'streamlua.connectors.libc'
+local order = require 'streamlua.cli.order'
 local output = require 'streamlua.cli.output'
 local parser = require 'streamlua.cli.parser'
 
@@ -196,7 +197,7 @@ end
 ---@param options table {json=, verbose=, color=}
 ---@return string
 function M.error_text(err, options)
-  if options.json then return output.json_text(errors.document(err)) end
+  if options.json then return output.json_text(errors.document(err), order.error) end
   local parts = { output.paint(options.color, 'red', 'error:'), ' ', err.message, '\n' }
   local function add(...)
     for _, part in ipairs({ ... }) do parts[#parts + 1] = part end

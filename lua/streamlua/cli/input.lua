@@ -83,19 +83,34 @@ function M.read_json(path, options)
   return decode(result.value, options)
 end
 
---- Reads a document in JSON or as Lua data (`return { ... }`): `.lua` files are Lua, everything
---- else is JSON.
----@param path string
----@param options table? {max_bytes=, max_depth=}
-function M.read_document(path, options)
-  if not path:find('%.lua$') then
-    return M.read_json(path, options)
-  end
-  local values, err = data.load_file(path)
+-- JSON starts neither with a word, a comment nor a bare key.
+local function looks_like_lua(text)
+  return text:find('^%s*return%f[^%w_]') or text:find('^%s*%-%-') or text:find('^%s*{%s*[%a_%[]')
+end
+
+local function result_of(values, err)
   if not values then
     return failed(err.code, err.message, err.line)
   end
   return { value = values }
+end
+
+--- Reads a document in JSON or as Lua data (`return { ... }` or just `{ ... }`), which is told by
+--- what is in it; `.lua` files are Lua. A text that starts with a brace is no path but the document.
+---@param path string
+---@param options table? {max_bytes=, max_depth=}
+function M.read_document(path, options)
+  if path:find('%.lua$') then
+    return result_of(data.load_file(path))
+  end
+  local is_inline = path:find('^%s*{')
+  local result = is_inline and { value = path } or M.read_text(path, options)
+  if result.code then
+    return result
+  elseif looks_like_lua(result.value) then
+    return result_of(data.load_text(result.value, is_inline and 'document' or path))
+  end
+  return decode(result.value, options)
 end
 
 return M

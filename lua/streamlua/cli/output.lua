@@ -33,12 +33,13 @@ end
 
 --- One JSON document with a line end. Raises when the value can not be written.
 ---@param value any
+---@param order table? of the keys (streamlua.json.encode)
 ---@return string
-function M.json_text(value)
+function M.json_text(value, order)
   if type(value) == 'table' then
     mark_lists(value, {})
   end
-  local text, err = json.encode(value)
+  local text, err = json.encode(value, { order = order })
   if not text then
     error(err, 0)
   end

@@ -237,7 +237,21 @@ local function guarded(chunk)
   return ok, value
 end
 
---- Loads data from a text.
+-- A table alone is as good as one that is returned.
+local function with_return(text)
+  local at = find(text, '%S') or 1
+  local after = skip_comment(text, at)
+  while after do
+    at = find(text, '%S', after) or #text + 1
+    after = skip_comment(text, at)
+  end
+  if sub(text, at, at) == '{' then
+    return sub(text, 1, at - 1) .. 'return ' .. sub(text, at)
+  end
+  return text
+end
+
+--- Loads data from a text: `return { ... }`, or a table alone.
 ---@param text string
 ---@param name string path for messages; `include` looks beside it
 ---@param includes integer? depth of inclusion
@@ -248,7 +262,7 @@ function M.load_text(text, name, includes)
     return failure('invalid', 'compiled Lua is refused, only text is read')
   end
   local env = environment(match(name, '^(.*)/[^/]*$') or '.', includes or 0)
-  local chunk, message = load(text, '@' .. name, 't', env)
+  local chunk, message = load(with_return(text), '@' .. name, 't', env)
   if not chunk then
     local line, why = match(message, ':(%d+): (.*)$')
     return failure('invalid', why or message, tonumber(line))

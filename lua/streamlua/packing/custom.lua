@@ -16,10 +16,10 @@ local err = require 'streamlua.err'
 local M = {}
 
 local PACKER = { what = 'packer', folder = 'packers', shape = '{ name=, pack=, repack= }',
-  command = { 'plan', '--request', '-', '--packing' } }
+  functions = { 'pack', 'repack' }, command = { 'plan', '--request', '-', '--packing' } }
 
 function PACKER.fault(value)
-  for _, key in ipairs({ 'pack', 'repack' }) do
+  for _, key in ipairs(PACKER.functions) do
     if value[key] ~= nil and type(value[key]) ~= 'function' then
       return ('its %s is a %s, it must be a function'):format(key, type(value[key]))
     end

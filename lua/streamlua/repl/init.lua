@@ -5,7 +5,8 @@
 --   repl.script(context, { '1 + 1' }, 'play.lua')   -- raises what they raised
 --   repl.input(context, io.stdin)
 --
--- An error ends everything but the interactive session.
+-- An error ends everything but the interactive session. With -o json a script or chunks give one
+-- document, the last value; what is printed goes to standard error.
 
 local errors = require 'streamlua.cli.error'
 local sessions = require 'streamlua.repl.session'
@@ -24,6 +25,7 @@ local function raise(session)
 end
 
 local function script_session(context)
+  if context.output == 'json' then context:keep_stdout() end
   return sessions.new { context = context, is_interactive = false }
 end
 
@@ -53,6 +55,7 @@ function M.script(context, chunks, path)
   local session = script_session(context)
   for _, text in ipairs(chunks) do run_chunk(session, text) end
   if path then run_file(session, path) end
+  session:print_document()
 end
 
 --- Evaluates the lines of a file handle, chunk by chunk.
@@ -74,9 +77,10 @@ function M.input(context, handle, name)
     if state == 'error' then raise(session) end
     -- Who feeds lines may wait for the answer to each.
     if state == 'ok' then context.stdout:flush() end
-    if session.is_over then return end
+    if session.is_over then break end
   end
-  if session:finish() == 'error' then raise(session) end
+  if not session.is_over and session:finish() == 'error' then raise(session) end
+  session:print_document()
 end
 
 -- Plain lines, where lua-readline is missing or input is no terminal.

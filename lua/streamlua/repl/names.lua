@@ -200,8 +200,13 @@ function M.make(session)
     return require('streamlua.repl.fuzz').run(scheduler, opts or {})
   end
 
-  --- Connects to a running cluster by name: `list()`, `describe(name)`, `plan(name)` of it.
-  function names.connect(cluster) return M.connect(session, cluster) end
+  --- Connects to a running cluster by name. This version has no client for running clusters: it ends
+  --- with an error (exit code 5 in scripts).
+  function names.connect(cluster)
+    error(errors.new('unreachable', ("cluster '%s'"):format(cluster or 'local'),
+      'no cluster can be reached, this version has no client for running ones',
+      'topologies can be packed, scheduled and run without one'), 0)
+  end
 
   return names
 end
@@ -231,17 +236,6 @@ function M.run(session, t, opts)
       outcome.failure.message)), 0)
   end
   return outcome.summary
-end
-
---- Connects for `connect`: an object with list, describe and plan, or an error of exit code 5.
-function M.connect(session, cluster)
-  local ok, client = pcall(require, 'streamlua.cluster.client')
-  if not ok or type(client) ~= 'table' or not client.connect then
-    error(errors.new('unreachable', ("cluster '%s'"):format(cluster or 'local'),
-      'no cluster can be reached from here',
-      'topologies can be packed, scheduled and run without one'), 0)
-  end
-  return check(client.connect(cluster, session.context))
 end
 
 return M

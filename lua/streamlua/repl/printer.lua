@@ -8,6 +8,7 @@
 -- Long and deep values are cut; `full` and the form 'lua' show all of them.
 
 local json = require 'streamlua.json'
+local order = require 'streamlua.cli.order'
 local output = require 'streamlua.cli.output'
 
 local M = {}
@@ -206,6 +207,25 @@ local function record_text(value, columns, options)
   return text
 end
 
+-- The documented order of the keys of what is a document.
+local function order_of(value)
+  if type(value) ~= 'table' then return nil end
+  if looks_like_assignment(value) then return order.assignment end
+  if looks_like_plan(value) then return order.plan end
+  if looks_like_figures(value) then return order.figures end
+  if looks_like_cluster(value) then return order.cluster end
+  if value.same ~= nil then
+    return value.kind == 'plan' and order.plan_diff or order.assignment_diff
+  end
+end
+
+--- One line of JSON. Raises for what is no JSON.
+---@param value any
+---@return string
+function M.json(value)
+  return (output.json_text(value, order_of(value)):gsub('\n$', ''))
+end
+
 --- Text of any value, without a line end. options: `color`, `form` = 'table', 'json' or 'lua' (all
 --- of it).
 ---@param value any
@@ -217,8 +237,8 @@ function M.text(value, options)
   local limits = { items = M.MAX_ITEMS, color = options.color }
   local depth = M.MAX_DEPTH
   if form == 'json' then
-    local ok, text = pcall(output.json_text, value)
-    if ok then return (text:gsub('\n$', '')) end
+    local ok, text = pcall(M.json, value)
+    if ok then return text end
   elseif form == 'lua' then
     limits.items, depth = math.huge, math.huge
   elseif type(value) == 'table' then

@@ -29,14 +29,19 @@ function M.new(options)
   local self = setmetatable({
     context = context, interrupt = options.interrupt, is_interactive = options.is_interactive,
     form = context.output == 'json' and 'json' or 'table', pending = {}, count = 0,
+    -- With -o json a program reads standard output: one document, the last value.
+    is_document = context.output == 'json' and not options.is_interactive,
   }, Session)
   self.env = setmetatable(names.make(self), { __index = _G })
   self.env._G = self.env
   return self
 end
 
---- Writes text to the session's output.
-function Session:write(...) self.context.stdout:write(...) end
+--- Writes text to the session's output; where that is for a document, to standard error.
+function Session:write(...)
+  local file = self.is_document and self.context.stderr or self.context.stdout
+  file:write(...)
+end
 
 -- `local x = 1` and `local function f` become globals of the session; `local x` alone stays.
 local function without_local(text)
@@ -92,8 +97,10 @@ end
 
 -- Remembers values as `_` (the last), `_1`, `_2` ..
 local function remember(self, results, n)
+  if n < 2 then return end
   for i = 2, n do rawset(self.env, '_' .. (i - 1), results[i]) end
   rawset(self.env, '_', results[n])
+  self.document = results[n]
 end
 
 --- Text of any error value.
@@ -131,10 +138,21 @@ function Session:show(results, first, last)
   end
 end
 
+--- Prints the document of a session that has one: the last value that anything returned.
+function Session:print_document()
+  if not self.is_document then return end
+  local ok, text = pcall(printer.json, self.document)
+  if not ok then
+    error(require('streamlua.err').new('EINVAL', ('the last value is no JSON document: %s'):format(
+      text)), 0)
+  end
+  self.context.stdout:write(text, '\n')
+end
+
 --- Evaluates a chunk and prints what it returns. Returns 'ok', 'incomplete' (more lines are needed;
 --- nothing was run) or 'error' (`self.error` has it; an interactive session has shown it).
 ---@param text string
----@param options table? {chunk_name=, silent=}
+---@param options table? {chunk_name=}
 ---@return string state
 function Session:evaluate(text, options)
   options = options or {}
@@ -159,7 +177,7 @@ function Session:evaluate(text, options)
   if not results[1] then return fail(self, results[2]) end
   if n > 1 then
     remember(self, results, n)
-    if not options.silent then
+    if not self.is_document then
       local ok, why = pcall(self.show, self, results, 2, n)
       if not ok then return fail(self, why) end
     end

@@ -16,7 +16,7 @@ local err = require 'streamlua.err'
 local M = {}
 
 local SCHEDULER = { what = 'scheduler', folder = 'schedulers', shape = '{ name=, assign= }',
-  command = { 'schedule', '--request', '-', '--scheduler' } }
+  functions = { 'assign' }, command = { 'schedule', '--request', '-', '--scheduler' } }
 
 function SCHEDULER.fault(value)
   if type(value.assign) == 'function' then return nil end

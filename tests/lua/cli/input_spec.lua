@@ -29,6 +29,22 @@ describe('documents as input', function()
     assert.equal(2, result.line)
   end)
 
+  it('are told by what is in them, and may be a table alone', function()
+    for _, text in ipairs { 'return {a=1}', '{a=1}', '{["a"]=1}', '-- of mine\n{ a = 1 }', '{"a":1}' } do
+      assert.same({ a = 1 }, input.read_document(write(text)).value)
+      os.remove(path)
+    end
+    assert.same({ a = 1 }, input.read_document(write('--[[ of\nmine ]] { a = 1 }', '.lua')).value)
+    assert.equal(2, input.read_document(write('{\n a = = }')).line)
+  end)
+
+  it('may stand in place of a path', function()
+    write('')
+    assert.same({ a = 1 }, input.read_document('{a=1}').value)
+    assert.same({ a = 1 }, input.read_document('{"a": 1}').value)
+    assert.equal('invalid', input.read_document('{a=1').code)
+  end)
+
   it('that are missing are not found', function()
     write('')
     assert.equal('not_found', input.read_json('no/such/file.json').code)

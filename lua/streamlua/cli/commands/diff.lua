@@ -1,5 +1,6 @@
 -- `streamlua diff A.json B.json`: two plans or two assignments; exit 0 same, 1 differ, 2+ failed.
 
+local order = require 'streamlua.cli.order'
 local packing = require 'streamlua.packing'
 
 -- What a document is, by its parts.
@@ -74,7 +75,7 @@ local function diff_plans(context, a, b, paths)
   local document = plan_document(old, new, delta)
   document.same = same
   if context.output == 'json' then
-    context:print_json(document)
+    context:print_json(document, order.plan_diff)
   elseif not same then
     context.stdout:write(packing.render_update(old, new, { color = context.color, delta = delta }))
     context:print('')
@@ -89,7 +90,7 @@ local function diff_assignments(context, a, b, paths)
   local document, failure = assignment.diff(a, b, { names = paths })
   context:check(document, failure)
   if context.output == 'json' then
-    context:print_json(document)
+    context:print_json(document, order.assignment_diff)
   elseif not document.same then
     context.stdout:write(assignment.render(document, { color = context.color }))
   end

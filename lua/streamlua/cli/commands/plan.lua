@@ -2,6 +2,7 @@
 
 local apart = require 'streamlua.cli.apart'
 local custom = require 'streamlua.packing.custom'
+local order = require 'streamlua.cli.order'
 local packing = require 'streamlua.packing'
 local parallelism = require 'streamlua.cli.parallelism'
 local parser = require 'streamlua.cli.parser'
@@ -127,7 +128,7 @@ local function run(context, args)
   check_usage(context, args)
   local request = build_request(context, args)
   if args.print_request then
-    context:print_json(request)
+    context:print_json(request, order.packing_request)
     return
   end
   local name = packer_of(args, request)

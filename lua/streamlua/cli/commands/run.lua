@@ -2,6 +2,7 @@
 
 local abi = require 'streamlua.abi'
 local error_lines = require 'streamlua.cli.error_lines'
+local order = require 'streamlua.cli.order'
 local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
 
@@ -72,11 +73,11 @@ local function print_summary(context, topology, summary)
   print_advice(context, summary.advice or {})
 end
 
-local function write_summary(context, path, summary)
+local function write_summary(context, path, topology, summary)
   local json = require 'streamlua.json'
   local file, message = io.open(path, 'w')
   if not file then context:fail('failed', 'summary', message) end
-  local ok, why = file:write(json.encode(summary), '\n')
+  local ok, why = file:write(json.encode(summary, { order = order.summary(topology) }), '\n')
   file:close()
   if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
 end
@@ -179,8 +180,10 @@ return {
     if is_shown and not outcome.failure then
       print_summary(context, topology, outcome.summary)
     end
-    if args.summary then write_summary(context, args.summary, outcome.summary) end
-    if is_json and not outcome.failure then context:print_json(outcome.summary) end
+    if args.summary then write_summary(context, args.summary, topology, outcome.summary) end
+    if is_json and not outcome.failure then
+      context:print_json(outcome.summary, order.summary(topology))
+    end
     return conclude(context, outcome)
   end,
 }

@@ -3,6 +3,7 @@
 local apart = require 'streamlua.cli.apart'
 local custom = require 'streamlua.scheduling.custom'
 local json = require 'streamlua.json'
+local order = require 'streamlua.cli.order'
 local parallelism = require 'streamlua.cli.parallelism'
 local parser = require 'streamlua.cli.parser'
 local sandbox = require 'streamlua.sandbox'
@@ -153,7 +154,7 @@ local function print_request(context, request)
   for _, key in ipairs({ 'workers', 'master_alone', 'previous', 'plan' }) do
     if request[key] == nil then request[key] = json.null end
   end
-  context:print_json(request)
+  context:print_json(request, order.scheduling_request)
 end
 
 local function fail_scheduling(context, failure, name)
@@ -179,7 +180,7 @@ local function run(context, args)
     folder = folder, limits = { seconds = args.limit } })
   if not assignment then fail_scheduling(context, failure, built.scheduler) end
   assignment.components = built.components
-  if context.output == 'json' then return context:print_json(assignment) end
+  if context.output == 'json' then return context:print_json(assignment, order.assignment) end
   context.stdout:write(scheduling.render(assignment, { request = built.request,
     color = context.color }))
   context.stdout:write('\n', scheduling.render_figures(
