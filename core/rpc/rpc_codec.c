@@ -8,7 +8,6 @@
 
 static const struct sl_pb_limits opening_limits = {.max_size = SL_FRAME_HELLO_MAX,
                                                    .max_fields = 64};
-static const struct sl_pb_limits call_limits = {.max_size = SL_FRAME_CONTROL_MAX, .max_fields = 64};
 
 /* protobuf-c has no const; packing does not change what the pointers name. */
 #define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
@@ -57,31 +56,6 @@ sl__rpc_encode_refused(const char *reason, struct sl_buf *out)
 {
     Streamlua__RpcRefused message = STREAMLUA__RPC_REFUSED__INIT;
     message.reason = MUTABLE(reason);
-    sl_message_pack(&message.base, out);
-}
-
-void
-sl__rpc_encode_request(const struct sl__rpc_request_message *request, struct sl_buf *out)
-{
-    Streamlua__RpcRequest message = STREAMLUA__RPC_REQUEST__INIT;
-    message.id = request->id;
-    message.endpoint = MUTABLE(request->endpoint);
-    message.method = request->method;
-    message.token = request->token;
-    message.timeout_ms = request->timeout_ms;
-    message.body = (ProtobufCBinaryData){request->size, MUTABLE(request->body)};
-    sl_message_pack(&message.base, out);
-}
-
-void
-sl__rpc_encode_reply(const struct sl__rpc_reply_message *reply, struct sl_buf *out)
-{
-    Streamlua__RpcReply message = STREAMLUA__RPC_REPLY__INIT;
-    message.id = reply->id;
-    message.status = (Streamlua__RpcStatus)reply->status;
-    message.code = reply->code != 0 ? MUTABLE(sl_err_name(reply->code)) : MUTABLE("");
-    message.reason = text_or_empty(reply->reason);
-    message.body = (ProtobufCBinaryData){reply->size, MUTABLE(reply->body)};
     sl_message_pack(&message.base, out);
 }
 
@@ -157,55 +131,4 @@ sl__rpc_decode_refused(const uint8_t *data, size_t size, struct sl_arena *arena,
         *reason = ((const Streamlua__RpcRefused *)base)->reason;
     }
     return rc;
-}
-
-int
-sl__rpc_decode_request(const uint8_t *data, size_t size, struct sl_arena *arena,
-                       struct sl__rpc_request_message *request)
-{
-    ProtobufCMessage *base;
-    int rc = sl_message_unpack(&streamlua__rpc_request__descriptor, data, size, &call_limits, arena,
-                               &base);
-    if (rc != 0) {
-        return rc;
-    }
-    const Streamlua__RpcRequest *message = (const Streamlua__RpcRequest *)base;
-    *request = (struct sl__rpc_request_message){
-        .id = message->id,
-        .endpoint = message->endpoint,
-        .method = message->method,
-        .token = message->token,
-        .timeout_ms = message->timeout_ms,
-        .body = message->body.data,
-        .size = message->body.len,
-    };
-    return 0;
-}
-
-int
-sl__rpc_decode_reply(const uint8_t *data, size_t size, struct sl_arena *arena,
-                     struct sl__rpc_reply_message *reply)
-{
-    ProtobufCMessage *base;
-    int rc = sl_message_unpack(&streamlua__rpc_reply__descriptor, data, size, &call_limits, arena,
-                               &base);
-    if (rc != 0) {
-        return rc;
-    }
-    const Streamlua__RpcReply *message = (const Streamlua__RpcReply *)base;
-    if (message->status == STREAMLUA__RPC_STATUS__RPC_STATUS_UNSET) {
-        return sl_err_set(SL_EPROTO, "reply without a status");
-    }
-    int code = sl_err_code(message->code);
-    *reply = (struct sl__rpc_reply_message){
-        .id = message->id,
-        .status = (uint32_t)message->status,
-        .code = message->status == STREAMLUA__RPC_STATUS__RPC_STATUS_SUCCESS ? 0
-                : code != 0                                                  ? code
-                                                                             : SL_EINTERNAL,
-        .reason = message->reason,
-        .body = message->body.data,
-        .size = message->body.len,
-    };
-    return 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
-/* The messages of proto/rpc.proto as plain structs. Texts and bytes of a decoded message lie in the
- * arena. */
+/* The messages of proto/rpc.proto as plain structs. Texts of a decoded message lie in the arena,
+ * its body in the bytes that were read. */
 
 #include "base/arena.h"
 #include "base/buf.h"
