@@ -2,7 +2,8 @@
  * Measures the control plane: calls over loopback beside raw libuv TCP of the same run, slot
  * requests through pool and slot manager, registrations, heartbeats.
  *
- * Usage: bench_control [--quick]; prints lines `name value`, rates per second and times in seconds.
+ * Usage: bench_control [--quick] [calls] [one_way] [round_trips] [slots] [registrations]; prints
+ * lines `name value`, rates per second and times in seconds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,8 +22,10 @@
 #include "cluster/supervisor_slots.h"
 #include "loop/sim.h"
 #include "rpc/rpc.h"
+#include "wire/frame.h"
 
-enum { MESSAGE = 64, WINDOW = 512 };
+/* Bytes of a message; calls under way; one-way messages of a batch, and batches under way. */
+enum { MESSAGE = 64, WINDOW = 512, BATCH = 256, BATCHES = 8 };
 
 static uint64_t bench_ns = 1000000000;
 
@@ -50,8 +53,19 @@ print_rate(const char *name, uint64_t count, uint64_t ns)
 
 /*
  * Raw libuv: an echo server on a thread of its own and a client that keeps `window` messages under
- * way. `is_gathering`: what one read answers goes out in one write, else every message in its own.
+ * way. What is done for each message:
+ *   RAW_EACH      counted, and written alone: one system call a message
+ *   RAW_GATHERED  counted; what one read answers goes out in one write
+ *   RAW_FRAMED    the work of a frame too: its header is written, read and checked, and its payload
+ *                 copied; what one read answers goes out in one write. Of one-way messages the
+ *                 server answers the last of every batch only
  */
+enum raw_kind {
+    RAW_EACH,
+    RAW_GATHERED,
+    RAW_FRAMED,
+};
+
 struct raw_side {
     uv_loop_t loop;
     uv_tcp_t listener;
@@ -60,9 +74,12 @@ struct raw_side {
     uv_async_t stop;
     char read_buffer[65536];
     bool is_client;
-    bool is_gathering;
+    enum raw_kind kind;
+    /* Messages of a batch of which the last one is answered; 1: every one. */
+    int batch;
     int window;
-    int port;
+    struct sl_frame_decoder decoder;
+    struct sl_buf out;
     uint64_t done;
     uint64_t partial;
     uint64_t start_ns;
@@ -102,9 +119,49 @@ raw_send_messages(struct raw_side *side, uint64_t count)
 {
     static const char block[MESSAGE * 2048];
     while (count > 0) {
-        uint64_t part = side->is_gathering ? (count < 2048 ? count : 2048) : 1;
+        uint64_t part = side->kind == RAW_GATHERED ? (count < 2048 ? count : 2048) : 1;
         raw_send(side, block, part * MESSAGE);
         count -= part;
+    }
+}
+
+static void
+raw_append_frame(struct raw_side *side, uint16_t type, const void *payload)
+{
+    size_t start = sl_frame_begin(&side->out);
+    sl_buf_append(&side->out, payload, MESSAGE);
+    sl_frame_end(&side->out, start, type, 1);
+}
+
+static void
+raw_append_batch(struct raw_side *side)
+{
+    static const char payload[MESSAGE];
+    for (int i = 1; i < side->batch; i++) {
+        raw_append_frame(side, SL_FRAME_ONE_WAY, payload);
+    }
+    raw_append_frame(side, SL_FRAME_REQUEST, payload);
+}
+
+static int
+raw_on_frame(void *ctx, const struct sl_frame_header *header, const uint8_t *payload)
+{
+    struct raw_side *side = ctx;
+    if (side->is_client) {
+        side->done += (uint64_t)side->batch;
+        raw_append_batch(side);
+    } else if (header->type == SL_FRAME_REQUEST) {
+        raw_append_frame(side, SL_FRAME_REPLY, payload);
+    }
+    return 0;
+}
+
+static void
+raw_flush(struct raw_side *side)
+{
+    if (side->out.size > 0) {
+        raw_send(side, (const char *)side->out.data, side->out.size);
+        sl_buf_clear(&side->out);
     }
 }
 
@@ -120,20 +177,30 @@ static void
 raw_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct raw_side *side = stream->data;
-    (void)buffer;
     if (size <= 0) {
         return;
     }
-    side->partial += (uint64_t)size;
-    uint64_t count = side->partial / MESSAGE;
-    side->partial %= MESSAGE;
-    side->done += count;
+    uint64_t count = 0;
+    if (side->kind == RAW_FRAMED) {
+        int rc = sl_frame_decoder_feed(&side->decoder, (const uint8_t *)buffer->base, (size_t)size,
+                                       raw_on_frame, side);
+        sl_assert_eq(rc, 0);
+    } else {
+        side->partial += (uint64_t)size;
+        count = side->partial / MESSAGE;
+        side->partial %= MESSAGE;
+        side->done += count;
+    }
     if (side->is_client && now_ns() - side->start_ns > bench_ns) {
         side->end_ns = now_ns();
         uv_stop(&side->loop);
         return;
     }
-    raw_send_messages(side, count);
+    if (side->kind == RAW_FRAMED) {
+        raw_flush(side);
+    } else {
+        raw_send_messages(side, count);
+    }
 }
 
 static void
@@ -169,7 +236,14 @@ raw_connected(uv_connect_t *connect, int status)
     uv_tcp_nodelay(&side->stream, 1);
     uv_read_start((uv_stream_t *)&side->stream, raw_alloc, raw_read);
     side->start_ns = now_ns();
-    raw_send_messages(side, (uint64_t)side->window);
+    if (side->kind != RAW_FRAMED) {
+        raw_send_messages(side, (uint64_t)side->window);
+        return;
+    }
+    for (int i = 0; i < side->window; i += side->batch) {
+        raw_append_batch(side);
+    }
+    raw_flush(side);
 }
 
 static void
@@ -187,11 +261,13 @@ raw_close(struct raw_side *side)
     uv_walk(&side->loop, close_all, NULL);
     uv_run(&side->loop, UV_RUN_DEFAULT);
     uv_loop_close(&side->loop);
+    sl_frame_decoder_destroy(&side->decoder);
+    sl_buf_destroy(&side->out);
     free(side);
 }
 
 static void
-bench_raw(const char *name, int window, bool is_gathering)
+bench_raw(const char *name, enum raw_kind kind, int window, int batch)
 {
     struct raw_side *server = calloc(1, sizeof(*server));
     struct raw_side *client = calloc(1, sizeof(*client));
@@ -199,9 +275,12 @@ bench_raw(const char *name, int window, bool is_gathering)
     int size = sizeof(address);
     pthread_t thread;
     sl_assert(server != NULL && client != NULL);
-    server->is_gathering = is_gathering;
-    client->is_gathering = is_gathering;
+    server->kind = kind;
+    client->kind = kind;
+    client->batch = batch;
     client->is_client = true;
+    sl_frame_decoder_create(&server->decoder, SL_FRAME_CONTROL_MAX, 0);
+    sl_frame_decoder_create(&client->decoder, SL_FRAME_CONTROL_MAX, 0);
     client->window = window;
     uv_loop_init(&server->loop);
     uv_loop_init(&client->loop);
@@ -254,6 +333,8 @@ rpc_run(void *ctx)
 struct rpc_client {
     struct sl_loop *loop;
     struct sl_rpc_gateway *gateway;
+    /* As of struct raw_side. */
+    int batch;
     uint64_t done;
     uint64_t start_ns;
     uint64_t end_ns;
@@ -261,18 +342,29 @@ struct rpc_client {
 
 static uint8_t body[MESSAGE];
 
+static void rpc_answered(void *ctx, const struct sl_rpc_result *result);
+
+static void
+rpc_send_batch(struct rpc_client *client)
+{
+    for (int i = 1; i < client->batch; i++) {
+        sl_rpc_send(client->gateway, 1, body, sizeof(body));
+    }
+    sl_rpc_call(client->gateway, 1, body, sizeof(body), 0, rpc_answered, client);
+}
+
 static void
 rpc_answered(void *ctx, const struct sl_rpc_result *result)
 {
     struct rpc_client *client = ctx;
     sl_assert_eq(result->status, SL_RPC_SUCCESS);
-    client->done++;
+    client->done += (uint64_t)client->batch;
     if ((client->done & 15) == 0 && now_ns() - client->start_ns > bench_ns) {
         client->end_ns = client->end_ns == 0 ? now_ns() : client->end_ns;
         sl_loop_stop(client->loop);
         return;
     }
-    sl_rpc_call(client->gateway, 1, body, sizeof(body), 0, rpc_answered, client);
+    rpc_send_batch(client);
 }
 
 static void
@@ -284,10 +376,10 @@ rpc_opened(void *ctx, const struct sl_rpc_result *result)
 }
 
 static void
-bench_rpc(const char *name, int window)
+bench_rpc(const char *name, int window, int batch)
 {
     struct rpc_server server = {0};
-    struct rpc_client client = {0};
+    struct rpc_client client = {.batch = batch};
     struct sl_rpc_options options = {.name = "bench"};
     struct sl_rpc_endpoint_options endpoint = {
         .name = "bench", .methods = echo_methods, .method_count = 1};
@@ -310,8 +402,8 @@ bench_rpc(const char *name, int window)
     sl_rpc_open(client.gateway, 0, rpc_opened, &client);
     sl_loop_run(client.loop);
     client.start_ns = now_ns();
-    for (int i = 0; i < window; i++) {
-        sl_rpc_call(client.gateway, 1, body, sizeof(body), 0, rpc_answered, &client);
+    for (int i = 0; i < window; i += batch) {
+        rpc_send_batch(&client);
     }
     sl_loop_run(client.loop);
     print_rate(name, client.done, client.end_ns - client.start_ns);
@@ -605,17 +697,63 @@ bench_registrations(bool is_quick)
     sl_free(members);
 }
 
+static bool is_quick;
+
+static void
+bench_calls(void)
+{
+    bench_raw("raw_each_messages", RAW_EACH, WINDOW, 1);
+    bench_raw("raw_gathered_messages", RAW_GATHERED, WINDOW, 1);
+    bench_raw("raw_framed_messages", RAW_FRAMED, WINDOW, 1);
+    bench_rpc("rpc_messages", WINDOW, 1);
+}
+
+static void
+bench_one_way(void)
+{
+    bench_raw("raw_framed_one_way", RAW_FRAMED, BATCHES * BATCH, BATCH);
+    bench_rpc("rpc_one_way", BATCHES * BATCH, BATCH);
+}
+
+static void
+bench_round_trips(void)
+{
+    bench_raw("raw_round_trips", RAW_FRAMED, 1, 1);
+    bench_rpc("rpc_round_trips", 1, 1);
+}
+
+static void
+bench_registrations_of_all(void)
+{
+    bench_registrations(is_quick);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} benches[] = {
+    {"calls", bench_calls},
+    {"one_way", bench_one_way},
+    {"round_trips", bench_round_trips},
+    {"slots", bench_slots},
+    {"registrations", bench_registrations_of_all},
+};
+
 int
 main(int argc, char **argv)
 {
-    bool is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    int at = 1;
+    is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    at += is_quick;
     bench_ns = is_quick ? 300000000 : 1500000000;
-    bench_raw("raw_messages", WINDOW, false);
-    bench_raw("raw_gathered_messages", WINDOW, true);
-    bench_rpc("rpc_messages", WINDOW);
-    bench_raw("raw_round_trips", 1, false);
-    bench_rpc("rpc_round_trips", 1);
-    bench_slots();
-    bench_registrations(is_quick);
+    for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
+        bool is_wanted = at == argc;
+        for (int arg = at; arg < argc; arg++) {
+            is_wanted |= strcmp(argv[arg], benches[i].name) == 0;
+        }
+        if (is_wanted) {
+            benches[i].run();
+        }
+    }
     return 0;
 }
