@@ -26,6 +26,9 @@ int32_t sl_abi_version(void);
 /* Returns the release of the library, like "0.1.0". The string is static. */
 const char *sl_version(void);
 
+/* Returns the release of the ZooKeeper client that this was built with, like "3.8.0". Static. */
+const char *sl_zookeeper_version(void);
+
 /*
  * Returns the text of all bare headers, NUL-terminated, in the order of core/abi/order.txt.
  * The string is static. The Lua module streamlua.abi hands it to ffi.cdef.

@@ -1,5 +1,6 @@
 #include "abi/abi.h"
 #include "base/err.h"
+#include "state/zookeeper.h"
 
 int32_t
 sl_abi_version(void)
@@ -11,6 +12,12 @@ const char *
 sl_version(void)
 {
     return SL_VERSION;
+}
+
+const char *
+sl_zookeeper_version(void)
+{
+    return sl_zookeeper_client_version();
 }
 
 int32_t

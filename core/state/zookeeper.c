@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <zookeeper/zookeeper.h>
+#include <zookeeper/zookeeper_version.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -1136,4 +1137,10 @@ sl_zookeeper_client_id(const struct sl_state_backend *backend, int64_t *id, char
     *id = client->client_id;
     memcpy(password, client->passwd, sizeof(client->passwd));
     return 0;
+}
+
+const char *
+sl_zookeeper_client_version(void)
+{
+    return ZOO_VERSION;
 }

@@ -30,3 +30,7 @@ struct sl_state_backend *sl_zookeeper_backend_new(const struct sl_state_url *url
 /* The id and the password of the present session, for tests that end it by connecting with them and
  * closing. SL_ECLOSED while there is none. */
 int sl_zookeeper_client_id(const struct sl_state_backend *backend, int64_t *id, char password[16]);
+
+/* Release of the client library that this was built with: "3.8.0". The library itself does not tell
+ * its own at run time. */
+const char *sl_zookeeper_client_version(void);

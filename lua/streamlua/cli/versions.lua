@@ -11,7 +11,6 @@ local M = {}
 ffi.cdef [[
 const char *uv_version_string(void);
 const char *protobuf_c_version(void);
-const char *zoo_version(void);
 ]]
 
 -- A symbol that is not linked in raises: the library is absent then.
@@ -22,22 +21,18 @@ local function text_of(name)
   return ok and value or nil
 end
 
--- The client of ZooKeeper tells its version only in the name of the file that was loaded.
-local function zookeeper()
-  local text = text_of('zoo_version')
-  if text then
-    return text
-  end
-  local maps = io.open('/proc/self/maps', 'r')
-  if not maps then
-    return nil
-  end
+-- The release that was built with, and the file that is loaded: the client itself does not tell.
+local function zookeeper(core)
   local found
-  for line in maps:lines() do
-    found = found or line:match('libzookeeper_mt%.so%.([%d.]+)')
+  local maps = io.open('/proc/self/maps', 'r')
+  for line in (maps and maps:lines() or function() end) do
+    found = found or line:match('libzookeeper_mt%.so%.[%d.]+')
   end
-  maps:close()
-  return found and 'libzookeeper_mt.so.' .. found
+  if maps then
+    maps:close()
+  end
+  local release = core and ffi.string(core.sl_zookeeper_version())
+  return release and found and ('%s (%s)'):format(release, found) or release
 end
 
 --- The document of `version -o json`: version, abi, luajit, libuv, protobuf_c, zookeeper; what is
@@ -51,7 +46,7 @@ function M.document()
     luajit = (jit.version:gsub('^LuaJIT ', '')),
     libuv = text_of('uv_version_string'),
     protobuf_c = text_of('protobuf_c_version'),
-    zookeeper = zookeeper(),
+    zookeeper = zookeeper(ok and abi.C or nil),
     os = jit.os,
     arch = jit.arch,
   }

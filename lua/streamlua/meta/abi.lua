@@ -659,6 +659,10 @@ function C.sl_abi_version() end
 ---@return ffi.cdata*
 function C.sl_version() end
 
+--- Returns the release of the ZooKeeper client that this was built with, like "3.8.0". Static.
+---@return ffi.cdata*
+function C.sl_zookeeper_version() end
+
 --- Returns the text of all bare headers, NUL-terminated, in the order of core/abi/order.txt.
 --- The string is static. The Lua module streamlua.abi hands it to ffi.cdef.
 ---@return ffi.cdata*

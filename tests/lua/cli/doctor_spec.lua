@@ -30,6 +30,12 @@ describe('doctor', function()
     assert.is_true(checks({ cluster = 'local', state = 'zookeeper://h:2181/r' }).state.ok)
   end)
 
+  it('knows the release of the ZooKeeper client', function()
+    local found = checks({ cluster = 'local', state = 'localfs:/tmp' }).zookeeper
+    assert.is_true(found.ok)
+    assert.matches('^%d+%.%d+%.%d+ %(libzookeeper_mt%.so%.', found.detail)
+  end)
+
   it('goes on when a check breaks', function()
     local broken = setmetatable({}, { __index = function() error('no settings', 0) end })
     local results = doctor.checks(broken)
