@@ -97,9 +97,56 @@ struct strict_search {
     int32_t edge_count;
     /* Positions of the edges in order, where they are sorted by counting. */
     struct edge *sorted;
+    /* The component of each instance in the order in which they are dealt out; NULL when the
+     * components are so few that their counts tell the load of a container faster. */
+    int32_t *dealt;
     /* The container that was too full the last time. */
     int64_t suspect;
 };
+
+/* Instances a component, at most, for which going through the instances is the faster way. */
+enum { INSTANCES_WORTH_DEALING = 8 };
+
+static int32_t *
+dealt_new(const struct sl_packing_job *job)
+{
+    if (job->total / INSTANCES_WORTH_DEALING >= job->request->component_count) {
+        return NULL;
+    }
+    int32_t *dealt = sl_alloc((size_t)job->total * sizeof(*dealt));
+    int32_t at = 0;
+    for (int32_t i = 0; i < job->request->component_count; i++) {
+        int32_t component = job->order[i];
+        for (int32_t j = 0; j < job->up[component]; j++) {
+            dealt[at++] = component;
+        }
+    }
+    return dealt;
+}
+
+/* What container k of n holds: it gets every nth instance. */
+static struct sl_resource
+dealt_load(const struct strict_search *self, int64_t n, int64_t k)
+{
+    struct sl_resource load = {0, 0, 0};
+    for (int64_t at = k; at < self->job->total; at += n) {
+        load = sl_resource_sum(load, self->job->needs[self->dealt[at]]);
+    }
+    return load;
+}
+
+/* True when container k of n is too full, which is kept in mind. */
+static bool
+is_too_full(struct strict_search *self, int64_t n, int64_t k)
+{
+    struct sl_resource load =
+        self->dealt != NULL ? dealt_load(self, n, k) : strict_load(self->job, n, k);
+    if (sl_resource_fits(load, self->room)) {
+        return false;
+    }
+    self->suspect = k;
+    return true;
+}
 
 static int
 compare_edges(const void *left, const void *right)
@@ -159,8 +206,7 @@ probe_finds_excess(struct strict_search *self, int64_t n)
 {
     for (int64_t probe = 0; probe < PROBES; probe++) {
         int64_t k = probe == 0 ? self->suspect % n : n * probe / PROBES;
-        if (!sl_resource_fits(strict_load(self->job, n, k), self->room)) {
-            self->suspect = k;
+        if (is_too_full(self, n, k)) {
             return true;
         }
     }
@@ -177,6 +223,13 @@ strict_is_feasible(struct strict_search *self, int64_t n)
     const struct sl_packing_job *job = self->job;
     if (probe_finds_excess(self, n)) {
         return false;
+    }
+    if (self->dealt != NULL) {
+        int64_t k = 0;
+        while (k < n && !is_too_full(self, n, k)) {
+            k++;
+        }
+        return k == n;
     }
     struct sl_resource load = {0, 0, 0};
     int64_t begin = 0;
@@ -220,6 +273,7 @@ sl_packing_compliant_pack(const struct sl_packing_job *job, struct sl_packing_bu
         .room = sl_packing_room(&job->limits, (struct sl_resource){0, 0, 0}),
         .edges = sl_alloc(edges * sizeof(struct edge)),
         .sorted = sl_alloc(edges * sizeof(struct edge)),
+        .dealt = dealt_new(job),
     };
     n = greater(n, least_containers(added_need(job), search.room));
     /* One instance fits into an empty container, so one container for each ends the search. */
@@ -228,6 +282,7 @@ sl_packing_compliant_pack(const struct sl_packing_job *job, struct sl_packing_bu
     }
     sl_free(search.edges);
     sl_free(search.sorted);
+    sl_free(search.dealt);
     n = n > job->total ? job->total : n;
 
     for (int32_t k = 1; k <= (int32_t)n; k++) {

@@ -61,18 +61,38 @@ local function instance_table(from, names)
   }
 end
 
-local function plan_table(plan, names)
+local function is_same(instance, from, names)
+  return instance.task == from.task and instance.index == from.index
+    and instance.component == names[from.component] and instance.cpu == from.cpu
+    and instance.ram == tonumber(from.ram_bytes) and instance.disk == tonumber(from.disk_bytes)
+end
+
+-- A container as a table. Instances that `old`, a container in normal form, has at the same place are
+-- shared with it: normal forms do not change, and most of a plan stays when a little of it changes.
+local function container_table(plan, from, names, old)
+  local instances = {}
+  local there = old and old.instances
+  for i = 0, from.count - 1 do
+    local instance = there and there[i + 1]
+    local source = plan.instances[from.first + i]
+    instances[i + 1] = instance and is_same(instance, source, names) and instance
+      or instance_table(source, names)
+  end
+  return {
+    id = from.id, cpu = from.cpu, ram = tonumber(from.ram_bytes), disk = tonumber(from.disk_bytes),
+    supervisor = old and old.supervisor, host = old and old.host, port = old and old.port,
+    instances = instances,
+  }
+end
+
+-- The containers of a plan. Slots that the current plan's containers run on stay with them.
+local function plan_table(plan, names, current)
+  local by_id = {}
+  for _, container in ipairs(current and current.containers or {}) do by_id[container.id] = container end
   local containers = {}
   for k = 0, plan.container_count - 1 do
     local from = plan.containers[k]
-    local instances = {}
-    for i = 0, from.count - 1 do
-      instances[i + 1] = instance_table(plan.instances[from.first + i], names)
-    end
-    containers[k + 1] = {
-      id = from.id, cpu = from.cpu, ram = tonumber(from.ram_bytes),
-      disk = tonumber(from.disk_bytes), instances = instances,
-    }
+    containers[k + 1] = container_table(plan, from, names, by_id[from.id])
   end
   return containers
 end
@@ -102,18 +122,6 @@ local function fill_config(to, config)
   to.max_instances = config.container_max_instances or UNSET
   to.sorting = config.packing_sorting == 'cpu_first' and C.SL_PACKING_CPU_FIRST
     or C.SL_PACKING_RAM_FIRST
-end
-
--- Slots that the current plan's containers run on stay with them.
-local function keep_slots(containers, current)
-  local by_id = {}
-  for _, container in ipairs(current and current.containers or {}) do by_id[container.id] = container end
-  for _, container in ipairs(containers) do
-    local old = by_id[container.id]
-    if old then
-      container.supervisor, container.host, container.port = old.supervisor, old.host, old.port
-    end
-  end
 end
 
 --- A request as the core takes it. The struct only points to its arrays: keep the whole table as
@@ -153,7 +161,7 @@ function M.pack(request, name)
     topology = request.topology,
     version = request.current and request.current.version + 1 or 1,
     packing = name,
-    containers = plan_table(packed, prepared.names),
+    containers = plan_table(packed, prepared.names, request.current),
   }
   local warnings = {}
   for i = 0, packed.warning_count - 1 do
@@ -161,7 +169,6 @@ function M.pack(request, name)
       resource = DIMENSIONS[packed.warnings[i].dimension] }
   end
   C.sl_abi_packing_plan_free(ffi.gc(packed, nil))
-  keep_slots(plan.containers, request.current)
   return plan, warnings
 end
 
