@@ -48,6 +48,8 @@ struct sl_worker_export {
     size_t group_count;
     /* Where the last answer ended; "" at first. */
     const char *cursor;
+    /* Not 0: all state of this task, whose component has no key groups in the plan. */
+    int32_t task;
 };
 
 struct sl_worker_state_piece {
@@ -58,6 +60,9 @@ struct sl_worker_state_piece {
     uint64_t count;
     /* sl_hash_bytes of the entries. */
     uint64_t hash;
+    /* All entries are of this group; they go to the task, or when it is 0 to the group's owner. */
+    uint32_t group;
+    int32_t task;
 };
 
 /* An answer to an export (cursor) or what is to be staged (plan_version). */

@@ -126,6 +126,7 @@ sl_worker_export_encode(const struct sl_worker_export *from, struct sl_buf *out)
     message.n_groups = from->group_count;
     message.groups = MUTABLE(from->groups);
     message.cursor = MUTABLE(from->cursor);
+    message.task = from->task;
     sl_message_pack(&message.base, out);
 }
 
@@ -139,7 +140,7 @@ sl_worker_export_decode(const uint8_t *data, size_t size, struct sl_arena *arena
         return rc;
     }
     *to = (struct sl_worker_export){message->component, message->groups, message->n_groups,
-                                    message->cursor};
+                                    message->cursor, message->task};
     return check_component(to->component);
 }
 
@@ -158,6 +159,8 @@ pieces_to_messages(struct sl_arena *arena, const struct sl_worker_state *from)
         messages[i].entries = (ProtobufCBinaryData){piece->size, MUTABLE(piece->entries)};
         messages[i].count = piece->count;
         messages[i].hash = piece->hash;
+        messages[i].group = piece->group;
+        messages[i].task = piece->task;
         pointers[i] = &messages[i];
     }
     return pointers;
@@ -173,9 +176,9 @@ pieces_from_messages(struct sl_arena *arena, Streamlua__WorkerStatePiece **messa
     }
     for (size_t i = 0; i < count; i++) {
         const Streamlua__WorkerStatePiece *from = messages[i];
-        pieces[i] =
-            (struct sl_worker_state_piece){from->component,   from->state, from->entries.data,
-                                           from->entries.len, from->count, from->hash};
+        pieces[i] = (struct sl_worker_state_piece){
+            from->component, from->state, from->entries.data, from->entries.len,
+            from->count,     from->hash,  from->group,        from->task};
         if (check_component(from->component) != 0) {
             return SL_EPROTO;
         }

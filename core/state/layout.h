@@ -11,6 +11,7 @@
  *     /topologymasters/NAME     topology master's address        topology master (ephemeral)
  *     /locks/NAME               the update lock                  update      (ephemeral children)
  *     /backups/NAME             last assignment, for its return  master
+ *     /packages/NAME            code: script and modules         submitter, once
  *     /supervisors/ID           a supervisor's resources         supervisor  (ephemeral)
  *     /leaders/master           election of the master           masters     (ephemeral children)
  *     /leaders/topology/NAME    election of a topology's master  topology masters
@@ -31,6 +32,7 @@ enum sl_layout_part {
     SL_LAYOUT_LOCK,
     SL_LAYOUT_BACKUP,
     SL_LAYOUT_SUPERVISOR,
+    SL_LAYOUT_PACKAGE,
     SL_LAYOUT_TOPOLOGY_LEADER,
     /* How many there are. */
     SL_LAYOUT_PARTS,
@@ -44,8 +46,9 @@ static inline const char *
 sl_layout_folder(enum sl_layout_part part)
 {
     static const char *const folders[SL_LAYOUT_PARTS] = {
-        "/topologies",      "/plans", "/physicalplans", "/executionstates", "/schedulers",
-        "/topologymasters", "/locks", "/backups",       "/supervisors",     "/leaders/topology",
+        "/topologies",       "/plans", "/physicalplans", "/executionstates", "/schedulers",
+        "/topologymasters",  "/locks", "/backups",       "/supervisors",     "/packages",
+        "/leaders/topology",
     };
     return folders[part];
 }

@@ -1,15 +1,14 @@
 /*
  * labels: short
- * Decodes bytes as a plan, a physical plan, a package or a message of a worker: the first byte says
- * which. What decodes can be encoded again.
+ * Decodes bytes as a plan, a physical plan, a package, a message of a worker or one of a client:
+ * the first byte says which. What is kept can be encoded again when it decodes.
  */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "cluster/control_messages.h"
 #include "cluster/package.h"
-#include "cluster/physical_plan.h"
-#include "cluster/worker_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,10 +41,36 @@ decode_worker(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *a
     }
 }
 
+static void
+decode_control(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *arena)
+{
+    struct sl_execution_state execution;
+    struct sl_control_request request;
+    struct sl_control_status status;
+    struct sl_update_request wanted;
+    struct sl_update_result result;
+    switch (kind) {
+    case 9:
+        sl_execution_state_decode(data, size, arena, &execution);
+        break;
+    case 10:
+        sl_control_request_decode(data, size, arena, &request);
+        break;
+    case 11:
+        sl_control_status_decode(data, size, arena, &status);
+        break;
+    case 12:
+        sl_update_request_decode(data, size, arena, &wanted);
+        break;
+    default:
+        sl_update_result_decode(data, size, arena, &result);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum { KINDS = 9 };
+    enum { KINDS = 14, FIRST_CONTROL = 9 };
     struct sl_arena arena;
     struct sl_buf out = {0};
     struct sl_stored_plan stored;
@@ -78,7 +103,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         break;
     default:
-        decode_worker(kind, data, size, &arena);
+        if (kind < FIRST_CONTROL) {
+            decode_worker(kind, data, size, &arena);
+        } else {
+            decode_control(kind, data, size, &arena);
+        }
     }
     sl_buf_destroy(&out);
     sl_arena_destroy(&arena);

@@ -171,8 +171,8 @@ test_state_pieces_carry_a_hash_that_is_compared(void **state)
     struct sl_arena arena;
     struct sl_buf bytes = {0};
     const uint8_t entries[] = {1, 2, 3};
-    struct sl_worker_state_piece piece = {"count", "counts", entries,
-                                          3,       1,        sl_hash_bytes(entries, 3)};
+    struct sl_worker_state_piece piece = {
+        "count", "counts", entries, 3, 1, sl_hash_bytes(entries, 3), 77, 5};
     struct sl_worker_state message = {&piece, 1, "12", 8};
     struct sl_worker_state seen;
     sl_arena_create(&arena, 0, 0);
@@ -181,6 +181,8 @@ test_state_pieces_carry_a_hash_that_is_compared(void **state)
     assert_string_equal(seen.cursor, "12");
     assert_int_equal(seen.count, 1);
     assert_memory_equal(seen.pieces[0].entries, entries, 3);
+    assert_int_equal(seen.pieces[0].group, 77);
+    assert_int_equal(seen.pieces[0].task, 5);
     sl_buf_clear(&bytes);
     sl_worker_stage_encode(&message, &bytes);
     assert_int_equal(sl_worker_stage_decode(bytes.data, bytes.size, &arena, &seen), 0);
@@ -213,7 +215,7 @@ test_small_worker_messages_come_back(void **state)
     const uint32_t some[] = {3, 9};
     struct sl_worker_export wanted;
     sl_buf_clear(&bytes);
-    sl_worker_export_encode(&(struct sl_worker_export){"count", some, 2, ""}, &bytes);
+    sl_worker_export_encode(&(struct sl_worker_export){"count", some, 2, "", 0}, &bytes);
     assert_int_equal(sl_worker_export_decode(bytes.data, bytes.size, &arena, &wanted), 0);
     assert_int_equal(wanted.group_count, 2);
     assert_int_equal(wanted.groups[1], 9);

@@ -1,0 +1,44 @@
+#pragma once
+/*
+ * How containers become processes: the seam between a topology master and what it runs on. The
+ * local launcher (launcher_local.h) starts child processes; others may hand containers to a batch
+ * system, where ids are remapped and starting is slow. "Running" always means that the worker has
+ * registered; the launcher only tells what ended.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sl_execution_state;
+
+/* Told on the loop, never inside a call of the launcher's. */
+struct sl_launcher_listener {
+    /* The process of a container ended without being asked to. It is started again by the launcher;
+     * text says how it ended. */
+    void (*on_ended)(void *ctx, int32_t container, const char *text);
+    /* Every container that was to end has ended, after stop_all. */
+    void (*on_all_stopped)(void *ctx);
+    void *ctx;
+};
+
+struct sl_launcher {
+    /* Once, before anything else. What runs already is taken over. */
+    int (*initialize)(void *self, const struct sl_execution_state *execution,
+                      const struct sl_launcher_listener *listener);
+    /*
+     * Starts containers, those that run already excepted. The real ids are written over the asked
+     * ones. NULL, as remove_containers: the launcher can not scale.
+     */
+    int (*add_containers)(void *self, int32_t *ids, size_t count);
+    /* Ends containers; unknown ones are ignored. */
+    void (*remove_containers)(void *self, const int32_t *ids, size_t count);
+    /* Ends the process of a container and starts it anew at once. SL_ENOTFOUND. */
+    int (*restart_container)(void *self, int32_t id);
+    /* Ends everything; on_all_stopped follows. */
+    void (*stop_all)(void *self);
+    /* The process id of a container, 0 when it is not known; and how often it was restarted. */
+    uint64_t (*pid)(void *self, int32_t id);
+    uint32_t (*restarts)(void *self, int32_t id);
+    void *self;
+};

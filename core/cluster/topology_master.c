@@ -1,0 +1,856 @@
+#include "cluster/topology_master.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cluster/topology_master_priv.h"
+#include "rpc/connections.h"
+
+enum {
+    EVENT_TEXT_MAX = 512,
+    RETRY_MS = 500,
+    ARENA_LIMIT = 256 * 1024 * 1024,
+};
+
+static void load(struct sl_topology_master *self);
+
+static const struct sl_state_executor *
+executor_of(const struct sl_topology_master *self)
+{
+    return sl_state_store_executor(self->options.store);
+}
+
+void
+sl__tm_event(struct sl_topology_master *self, const char *fmt, ...)
+{
+    char text[EVENT_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    sl_log_info("cluster", "%s: %s", self->topology, text);
+    if (self->events.count == SL_CONTROL_EVENTS_MAX) {
+        sl_free(self->events.items[0].text);
+        sl_vec_remove(&self->events, 0);
+    }
+    struct sl__tm_event event = {sl_clock_wall_ms(sl_loop_clock(self->loop)), sl_strdup(text)};
+    sl_vec_push(&self->events, event);
+    self->event_count++;
+}
+
+struct sl__tm_worker *
+sl__tm_worker_of(const struct sl_topology_master *self, int32_t id)
+{
+    return sl_map_u64_get_ptr(&self->workers, (uint64_t)id);
+}
+
+struct sl__tm_worker *
+sl__tm_worker_add(struct sl_topology_master *self, int32_t id)
+{
+    struct sl__tm_worker *worker = sl__tm_worker_of(self, id);
+    if (worker == NULL) {
+        worker = sl_calloc(1, sizeof(*worker));
+        worker->master = self;
+        worker->id = id;
+        sl_map_u64_put_ptr(&self->workers, (uint64_t)id, worker);
+    }
+    return worker;
+}
+
+/* The worker is not there any more; its container is. */
+static void
+worker_unregister(struct sl__tm_worker *worker)
+{
+    if (worker->is_registered) {
+        sl_peer_destroy(&worker->peer);
+        worker->is_registered = false;
+    }
+    worker->sent_epoch = 0;
+    worker->ready_epoch = 0;
+    worker->is_active = false;
+    worker->is_switching = false;
+    sl_buf_clear(&worker->report);
+}
+
+void
+sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker *worker)
+{
+    sl_map_u64_remove_ptr(&self->workers, (uint64_t)worker->id);
+    worker_unregister(worker);
+    sl_buf_destroy(&worker->report);
+    sl_free(worker);
+}
+
+void
+sl__tm_plan_free(struct sl__tm_plan *plan)
+{
+    if (plan != NULL) {
+        sl_arena_destroy(&plan->arena);
+        sl_buf_destroy(&plan->bytes);
+        sl_free(plan);
+    }
+}
+
+struct sl__tm_plan *
+sl__tm_plan_new(const struct sl_topology_master *self, const uint8_t *data, size_t size)
+{
+    struct sl__tm_plan *plan = sl_calloc(1, sizeof(*plan));
+    sl_arena_create(&plan->arena, 64 * 1024, ARENA_LIMIT);
+    sl_buf_append(&plan->bytes, data, size);
+    int rc = sl_stored_plan_decode(plan->bytes.data, size, &plan->arena, &plan->stored);
+    if (rc == 0 && strcmp(plan->stored.topology, self->topology) != 0) {
+        rc = sl_err_set(SL_EINVAL, "the plan is one of %s", plan->stored.topology);
+    }
+    if (rc != 0) {
+        sl__tm_plan_free(plan);
+        return NULL;
+    }
+    sl_physical_plan_from_stored(&plan->stored, self->execution.topology_id, &plan->arena,
+                                 &plan->physical);
+    return plan;
+}
+
+void
+sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan)
+{
+    for (int32_t i = 0; i < plan->physical.container_count; i++) {
+        struct sl_physical_container *container = &plan->physical.containers[i];
+        const struct sl__tm_worker *worker = sl__tm_worker_of(self, container->id);
+        container->is_registered = worker != NULL && worker->is_registered;
+        container->host = "";
+        container->address = "";
+        if (container->is_registered) {
+            memcpy(container->identity, worker->identity, SL_IDENTITY_SIZE);
+            container->host = worker->host;
+            container->data_port = worker->data_port;
+            container->address = worker->peer.address;
+            container->pid = worker->pid;
+        }
+    }
+    plan->physical.token = self->token;
+}
+
+void
+sl__tm_end(struct sl_topology_master *self, int code, const char *reason)
+{
+    self->phase = SL__TM_ENDING;
+    self->options.on_end(self->options.ctx, code, reason);
+}
+
+/* The worker can not be counted on any more. */
+static void
+worker_lost(struct sl__tm_worker *worker, const char *why)
+{
+    struct sl_topology_master *self = worker->master;
+    if (worker->is_registered) {
+        self->is_dirty = true;
+        self->is_settled = false;
+    }
+    worker_unregister(worker);
+    sl__tm_update_worker_lost(self, worker->id, why);
+    sl__tm_advance(self);
+}
+
+static void
+plan_answered(void *ctx, const struct sl_rpc_result *result)
+{
+    struct sl__tm_worker *worker = ctx;
+    struct sl_topology_master *self = worker->master;
+    struct sl_worker_ready ready;
+    if (result->status == SL_RPC_SUCCESS &&
+        sl_worker_ready_decode(result->body, result->size, &ready) == 0) {
+        worker->ready_epoch = ready.epoch;
+        sl__tm_advance(self);
+        return;
+    }
+    if (result->status == SL_RPC_UNREACHABLE) {
+        /* The end of its process or its heartbeat tells more. */
+        return;
+    }
+    sl__tm_event(self, "container %d does not run the plan: %s", worker->id, result->reason);
+    if (!self->was_settled && self->failure == NULL) {
+        self->failure = sl_strdup(result->reason);
+    }
+    self->options.launcher.restart_container(self->options.launcher.self, worker->id);
+    worker_lost(worker, result->reason);
+}
+
+void
+sl__tm_send_plan(struct sl__tm_worker *worker, struct sl__tm_plan *plan)
+{
+    struct sl_topology_master *self = worker->master;
+    struct sl_buf body = {0};
+    if (sl_physical_plan_encode(&plan->physical, &body) == 0) {
+        worker->sent_epoch = plan->physical.epoch;
+        worker->is_active = plan->physical.state == SL_TOPOLOGY_RUNNING;
+        sl_rpc_call(worker->peer.gateway, SL_WORKER_PLAN, body.data, body.size,
+                    self->options.plan_timeout_ms, plan_answered, worker);
+    } else {
+        sl__tm_event(self, "%s", sl_err_last()->msg);
+    }
+    sl_buf_destroy(&body);
+}
+
+static void
+spouts_answered(void *ctx, const struct sl_rpc_result *result)
+{
+    struct sl__tm_worker *worker = ctx;
+    worker->is_switching = false;
+    if (result->status != SL_RPC_SUCCESS) {
+        worker->is_active = !worker->is_active;
+        if (result->status != SL_RPC_UNREACHABLE) {
+            sl__tm_event(worker->master, "container %d does not switch its spouts: %s", worker->id,
+                         result->reason);
+        }
+        return;
+    }
+    sl__tm_advance(worker->master);
+}
+
+void
+sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active)
+{
+    struct sl_buf body = {0};
+    sl_worker_spouts_encode(is_active, &body);
+    worker->is_active = is_active;
+    worker->is_switching = true;
+    sl_rpc_call(worker->peer.gateway, SL_WORKER_SPOUTS, body.data, body.size, 0, spouts_answered,
+                worker);
+    sl_buf_destroy(&body);
+}
+
+void
+sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause)
+{
+    struct sl_disconnect message = {"topology-master", worker->master->topology,
+                                    worker->master->token, cause};
+    if (worker->is_registered) {
+        sl_connection_say_goodbye(worker->peer.gateway, SL_WORKER_SHUTDOWN, &message);
+    }
+}
+
+/* The execution state. */
+
+static void
+execution_saved(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    self->is_execution_writing = false;
+    self->save_ticket = 0;
+    if (status == 0) {
+        self->execution_node_version = result->stat.version;
+    } else if (status != SL_ECLOSED) {
+        sl__tm_event(self, "the execution state can not be written: %s", sl_err_last()->msg);
+        self->is_execution_dirty = status != SL_ENOTFOUND;
+        return;
+    }
+    if (self->is_execution_dirty) {
+        sl__tm_save_execution(self);
+    } else {
+        sl__tm_advance(self);
+    }
+}
+
+void
+sl__tm_save_execution(struct sl_topology_master *self)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    struct sl_buf value = {0};
+    if (self->is_execution_writing) {
+        self->is_execution_dirty = true;
+        return;
+    }
+    self->is_execution_dirty = false;
+    self->is_execution_writing = true;
+    sl_execution_state_encode(&self->execution, &value);
+    sl_layout_path(path, SL_LAYOUT_EXECUTION_STATE, self->topology);
+    self->save_ticket = sl_state_set(self->options.store, path, value.data, value.size,
+                                     SL_STATE_ANY_VERSION, execution_saved, self);
+    sl_buf_destroy(&value);
+}
+
+static void
+set_state(struct sl_topology_master *self, enum sl_topology_state state)
+{
+    if (self->execution.state != state) {
+        self->execution.state = state;
+        sl__tm_save_execution(self);
+    }
+}
+
+/* The physical plan. */
+
+static void publish(struct sl_topology_master *self);
+
+static void
+published(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    (void)result;
+    self->is_publishing = false;
+    self->publish_ticket = 0;
+    if (status == 0) {
+        self->is_published = true;
+        sl__tm_advance(self);
+    } else if (status != SL_ECLOSED) {
+        sl__tm_event(self, "the physical plan can not be published: %s", sl_err_last()->msg);
+    }
+}
+
+static void
+published_anew(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    char path[SL_STATE_PATH_MAX + 1];
+    struct sl_buf value = {0};
+    if (status != SL_ENOTFOUND || sl_physical_plan_encode(&self->plan->physical, &value) != 0) {
+        published(ctx, status, result);
+        return;
+    }
+    sl_layout_path(path, SL_LAYOUT_PHYSICAL_PLAN, self->topology);
+    self->publish_ticket = sl_state_create(self->options.store, path, value.data, value.size,
+                                           SL_STATE_PARENTS, published, self);
+    sl_buf_destroy(&value);
+}
+
+/* Writes the physical plan: over the last one, or anew. */
+static void
+publish(struct sl_topology_master *self)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    struct sl_buf value = {0};
+    if (self->is_publishing) {
+        return;
+    }
+    self->is_publishing = true;
+    self->published_epoch = self->epoch;
+    self->plan->physical.state =
+        self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+    if (sl_physical_plan_encode(&self->plan->physical, &value) != 0) {
+        self->is_publishing = false;
+        sl__tm_event(self, "%s", sl_err_last()->msg);
+        return;
+    }
+    sl_layout_path(path, SL_LAYOUT_PHYSICAL_PLAN, self->topology);
+    self->publish_ticket = sl_state_set(self->options.store, path, value.data, value.size,
+                                        SL_STATE_ANY_VERSION, published_anew, self);
+    sl_buf_destroy(&value);
+}
+
+/* The aim. */
+
+static bool
+has_all_workers(const struct sl_topology_master *self)
+{
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        const struct sl__tm_worker *worker =
+            sl__tm_worker_of(self, self->plan->physical.containers[i].id);
+        if (worker == NULL || !worker->is_registered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A new epoch: every worker of the plan gets it. Spouts that are called go on meanwhile. */
+static void
+distribute(struct sl_topology_master *self)
+{
+    self->is_dirty = false;
+    self->epoch++;
+    self->plan->physical.epoch = self->epoch;
+    bool is_running =
+        self->was_settled && self->execution.is_active && !sl__tm_update_keeps_pause(self);
+    self->plan->physical.state = is_running ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+    sl__tm_plan_fill(self, self->plan);
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id), self->plan);
+    }
+}
+
+static bool
+all_run_the_plan(const struct sl_topology_master *self)
+{
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        const struct sl__tm_worker *worker =
+            sl__tm_worker_of(self, self->plan->physical.containers[i].id);
+        if (worker->ready_epoch != self->epoch) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Switches spouts where they are not as wanted; true when all are. */
+static bool
+switch_spouts(struct sl_topology_master *self)
+{
+    bool is_done = true;
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        struct sl__tm_worker *worker =
+            sl__tm_worker_of(self, self->plan->physical.containers[i].id);
+        if (worker->is_switching) {
+            is_done = false;
+        } else if (worker->is_active != self->execution.is_active) {
+            sl__tm_send_spouts(worker, self->execution.is_active);
+            is_done = false;
+        }
+    }
+    return is_done;
+}
+
+void
+sl__tm_advance(struct sl_topology_master *self)
+{
+    if (self->phase != SL__TM_LEADING) {
+        return;
+    }
+    sl__tm_update_advance(self);
+    if (self->phase != SL__TM_LEADING || sl__tm_update_holds_plans(self) ||
+        !has_all_workers(self)) {
+        sl__tm_waiters_check(self);
+        return;
+    }
+    if (self->is_dirty) {
+        self->is_settled = false;
+        distribute(self);
+    }
+    if (!all_run_the_plan(self)) {
+        sl__tm_waiters_check(self);
+        return;
+    }
+    if (self->published_epoch != self->epoch) {
+        self->is_published = false;
+        publish(self);
+    }
+    if (switch_spouts(self) && self->is_published && !self->is_settled) {
+        self->is_settled = true;
+        if (!self->was_settled) {
+            sl__tm_event(self, "all %d containers run plan %llu",
+                         self->plan->physical.container_count,
+                         (unsigned long long)self->plan->stored.version);
+        }
+        self->was_settled = true;
+        sl_free(self->failure);
+        self->failure = NULL;
+        set_state(self, self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED);
+        /* An update may end with this. */
+        sl__tm_update_advance(self);
+    }
+    sl__tm_waiters_check(self);
+}
+
+/* Registrations. */
+
+static int
+parse_data_address(struct sl__tm_worker *worker, const char *text)
+{
+    struct sl_address address;
+    int rc = sl_address_parse(text, &address);
+    if (rc == 0 && address.kind != SL_ADDRESS_TCP) {
+        rc = sl_err_set(SL_EINVAL, "the data address %s is not one of TCP", text);
+    }
+    if (rc == 0) {
+        snprintf(worker->host, sizeof(worker->host), "%s", address.host);
+        worker->data_port = address.port;
+    }
+    return rc;
+}
+
+static bool
+is_container(const struct sl_topology_master *self, int32_t id)
+{
+    return (self->plan != NULL && sl_physical_plan_container(&self->plan->physical, id) != NULL) ||
+           sl__tm_update_plan_of(self, id) != NULL;
+}
+
+/* Takes the worker in, in the place of an earlier one. */
+static int
+worker_register(struct sl_topology_master *self, const struct sl_register_peer *message)
+{
+    struct sl__tm_worker *worker = sl__tm_worker_add(self, message->container);
+    if (worker->is_registered && worker->peer.process == message->process) {
+        /* It lost our answer, or its connection. What it runs is told anew. */
+        worker->sent_epoch = 0;
+        self->is_dirty = true;
+        return 0;
+    }
+    worker_unregister(worker);
+    int rc = parse_data_address(worker, message->data_address);
+    if (rc == 0) {
+        rc = sl_peer_create(&worker->peer, self->options.rpc, message->resource, message->process,
+                            message->address, SL_ENDPOINT_WORKER, 0);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    worker->is_registered = true;
+    worker->is_restarting = false;
+    worker->pid = message->pid;
+    memcpy(worker->identity, message->identity, SL_IDENTITY_SIZE);
+    sl_peer_monitor(&worker->peer, &self->heartbeats, "topology-master", SL_WORKER_HEARTBEAT);
+    self->is_dirty = true;
+    self->is_settled = false;
+    return 0;
+}
+
+static void
+handle_register(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_topology_master *self = ctx;
+    struct sl_arena arena;
+    struct sl_register_peer message;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    sl_arena_create(&arena, 0, 1024 * 1024);
+    if (sl_register_peer_decode(body, size, &arena, &message) != 0) {
+        sl_rpc_refuse_last(request);
+    } else if (self->phase != SL__TM_LEADING) {
+        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_EAGAIN, "%s is not led yet", self->topology);
+    } else if (!is_container(self, message.container)) {
+        sl_rpc_refuse(request, SL_RPC_REJECTION, SL_ENOTFOUND, "the plan has no container %d",
+                      message.container);
+    } else {
+        uint64_t pid = self->options.launcher.pid(self->options.launcher.self, message.container);
+        if (pid != 0 && message.pid != pid) {
+            sl_rpc_refuse(request, SL_RPC_REJECTION, SL_EEXIST, "process %llu runs container %d",
+                          (unsigned long long)pid, message.container);
+        } else if (worker_register(self, &message) != 0) {
+            sl_rpc_refuse_last(request);
+        } else {
+            struct sl_buf out = {0};
+            struct sl_registered answer = {"topology-master", message.process, self->token};
+            sl_registered_encode(&answer, &out);
+            sl_rpc_reply(request, out.data, out.size);
+            sl_buf_destroy(&out);
+            sl__tm_advance(self);
+        }
+    }
+    sl_arena_destroy(&arena);
+}
+
+static void
+handle_event(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_topology_master *self = ctx;
+    struct sl_arena arena;
+    struct sl_worker_event event;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    sl_arena_create(&arena, 0, 1024 * 1024);
+    if (sl_worker_event_decode(body, size, &arena, &event) != 0) {
+        sl_rpc_refuse_last(request);
+        sl_arena_destroy(&arena);
+        return;
+    }
+    if (event.component[0] != '\0') {
+        sl__tm_event(self, "container %d: %s (task %d): %s", event.container, event.component,
+                     event.task, event.text);
+    } else {
+        sl__tm_event(self, "container %d: %s", event.container, event.text);
+    }
+    if (event.is_fatal && !self->was_settled && self->failure == NULL) {
+        self->failure = sl_strdup(event.text);
+    }
+    sl_rpc_reply(request, NULL, 0);
+    sl_arena_destroy(&arena);
+    sl__tm_advance(self);
+}
+
+/* Heartbeats: the id is the name of the worker, "container-3". */
+
+static struct sl__tm_worker *
+worker_by_resource(struct sl_topology_master *self, const char *resource)
+{
+    struct sl_map_u64_entry *entry;
+    for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
+        struct sl__tm_worker *worker = (void *)(uintptr_t)entry->value;
+        if (worker->is_registered && strcmp(worker->peer.resource, resource) == 0) {
+            return worker;
+        }
+    }
+    return NULL;
+}
+
+static void
+heartbeat_lost(void *ctx, const char *id)
+{
+    struct sl_topology_master *self = ctx;
+    struct sl__tm_worker *worker = worker_by_resource(self, id);
+    if (worker == NULL) {
+        return;
+    }
+    sl__tm_event(self, "container %d gives no sign of life and is restarted", worker->id);
+    self->options.launcher.restart_container(self->options.launcher.self, worker->id);
+    worker_lost(worker, "no sign of life");
+}
+
+static void
+heartbeat_payload(void *ctx, const char *id, const uint8_t *payload, size_t size)
+{
+    struct sl__tm_worker *worker = worker_by_resource(ctx, id);
+    if (worker != NULL) {
+        sl_buf_clear(&worker->report);
+        sl_buf_append(&worker->report, payload, size);
+    }
+}
+
+/* The launcher. */
+
+static void
+container_ended(void *ctx, int32_t id, const char *text)
+{
+    struct sl_topology_master *self = ctx;
+    struct sl__tm_worker *worker = sl__tm_worker_of(self, id);
+    if (self->phase != SL__TM_LEADING) {
+        return;
+    }
+    if (worker == NULL || !worker->is_restarting) {
+        sl__tm_event(self, "container %d ended (%s) and is started again", id, text);
+    }
+    if (worker != NULL) {
+        worker_lost(worker, text);
+    }
+}
+
+static void
+all_stopped(void *ctx)
+{
+    sl__tm_kill_stopped(ctx);
+}
+
+static int
+start_containers(struct sl_topology_master *self)
+{
+    const struct sl_launcher *launcher = &self->options.launcher;
+    struct sl_launcher_listener listener = {container_ended, all_stopped, self};
+    int rc = 0;
+    if (!self->is_launcher_ready) {
+        rc = launcher->initialize(launcher->self, &self->execution, &listener);
+        self->is_launcher_ready = rc == 0;
+    }
+    int32_t count = self->plan->physical.container_count;
+    int32_t *ids = sl_alloc(((size_t)count + 1) * sizeof(*ids));
+    for (int32_t i = 0; i < count; i++) {
+        ids[i] = self->plan->physical.containers[i].id;
+        sl__tm_worker_add(self, ids[i]);
+    }
+    if (rc == 0) {
+        rc = launcher->add_containers(launcher->self, ids, (size_t)count);
+    }
+    sl_free(ids);
+    return rc;
+}
+
+/* Loading: execution state, then plan. */
+
+static void
+retry(void *arg)
+{
+    struct sl_topology_master *self = arg;
+    self->retry_timer = 0;
+    if (self->phase == SL__TM_LOADING) {
+        load(self);
+    }
+}
+
+/* What can not be read now is read again; what is gone ends the role. */
+static void
+load_failed(struct sl_topology_master *self, int status)
+{
+    char reason[SL_REASON_SIZE];
+    if (status == SL_ECLOSED) {
+        return;
+    }
+    if (status == SL_EUNAVAIL || status == SL_ETIMEOUT) {
+        self->retry_timer = sl_state_executor_timer_start(executor_of(self), RETRY_MS, retry, self);
+        return;
+    }
+    snprintf(reason, sizeof(reason), "%s", sl_err_last()->msg);
+    sl__tm_end(self, status == SL_ENOTFOUND ? 0 : status, reason);
+}
+
+static void
+plan_loaded(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    if (status != 0 || self->phase != SL__TM_LOADING) {
+        load_failed(self, status);
+        return;
+    }
+    self->plan = sl__tm_plan_new(self, result->value, result->size);
+    if (self->plan == NULL) {
+        load_failed(self, sl_err_last()->code);
+        return;
+    }
+    self->plan_node_version = result->stat.version;
+    self->phase = SL__TM_LEADING;
+    self->is_dirty = true;
+    if (start_containers(self) != 0) {
+        load_failed(self, sl_err_last()->code);
+        return;
+    }
+    sl_rpc_endpoint_set_token(&self->endpoint, self->token);
+    sl__tm_event(self, "leads plan %llu in term %llu",
+                 (unsigned long long)self->plan->stored.version, (unsigned long long)self->token);
+    if (self->execution.state == SL_TOPOLOGY_KILLED) {
+        sl__tm_kill_start(self);
+    } else {
+        sl__tm_advance(self);
+    }
+}
+
+static void
+execution_loaded(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    char path[SL_STATE_PATH_MAX + 1];
+    if (status == 0) {
+        status = sl_execution_state_decode(result->value, result->size, &self->execution_arena,
+                                           &self->execution);
+    }
+    if (status != 0 || self->phase != SL__TM_LOADING) {
+        load_failed(self, status);
+        return;
+    }
+    self->execution_node_version = result->stat.version;
+    self->has_execution = true;
+    sl_layout_path(path, SL_LAYOUT_PLAN, self->topology);
+    self->load_ticket = sl_state_get(self->options.store, path, plan_loaded, self);
+}
+
+static void
+load(struct sl_topology_master *self)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    self->phase = SL__TM_LOADING;
+    sl_layout_path(path, SL_LAYOUT_EXECUTION_STATE, self->topology);
+    self->load_ticket = sl_state_get(self->options.store, path, execution_loaded, self);
+}
+
+static void
+elected(void *ctx, enum sl_state_election_event event, uint64_t token)
+{
+    struct sl_topology_master *self = ctx;
+    switch (event) {
+    case SL_STATE_ELECTION_GRANTED:
+        if (self->phase == SL__TM_STANDING) {
+            self->token = token;
+            load(self);
+        }
+        break;
+    case SL_STATE_ELECTION_REVOKED:
+        /* Another one may lead by now. The process starts anew instead of taking its state along.
+         */
+        if (self->phase != SL__TM_STANDING && self->phase != SL__TM_ENDING) {
+            sl_rpc_endpoint_set_token(&self->endpoint, 0);
+            sl__tm_end(self, SL_EFENCED, "the term is over");
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static const struct sl_rpc_method methods[] = {
+    {SL_TM_REGISTER_WORKER, handle_register}, {SL_TM_WORKER_EVENT, handle_event},
+    {SL_TM_STATUS, sl__tm_handle_status},     {SL_TM_AWAIT, sl__tm_handle_waiting},
+    {SL_TM_SET_STATE, sl__tm_handle_waiting}, {SL_TM_RESTART, sl__tm_handle_waiting},
+    {SL_TM_UPDATE, sl__tm_handle_update},     {SL_TM_KILL, sl__tm_handle_kill},
+};
+
+int
+sl_topology_master_new(const struct sl_topology_master_options *options,
+                       struct sl_topology_master **out)
+{
+    struct sl_topology_master *self = sl_calloc(1, sizeof(*self));
+    struct sl_heartbeat_config config = sl_heartbeat_config_default();
+    char path[SL_STATE_PATH_MAX + 1];
+    char id[64];
+    self->options = *options;
+    self->loop = sl_rpc_loop(options->rpc);
+    self->topology = sl_strdup(options->topology);
+    sl_arena_create(&self->execution_arena, 0, 0);
+    sl_list_create(&self->waiters);
+    self->drain.master = self;
+    if (options->heartbeat_interval_ms != 0) {
+        config.interval_ms = options->heartbeat_interval_ms;
+        config.timeout_ms = options->heartbeat_timeout_ms;
+    }
+    if (self->options.plan_timeout_ms == 0) {
+        self->options.plan_timeout_ms = SL_TOPOLOGY_MASTER_PLAN_MS;
+    }
+    struct sl_heartbeat_listener listener = {
+        .on_timeout = heartbeat_lost, .on_payload = heartbeat_payload, .ctx = self};
+    int rc = sl_heartbeats_create(&self->heartbeats, self->loop, true, &config, &listener);
+    self->has_heartbeats = rc == 0;
+    if (rc == 0) {
+        snprintf(self->endpoint_name, sizeof(self->endpoint_name),
+                 SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", self->topology);
+        struct sl_rpc_endpoint_options endpoint = {
+            .name = self->endpoint_name,
+            .is_fenced = true,
+            .methods = methods,
+            .method_count = sizeof(methods) / sizeof(methods[0]),
+            .ctx = self,
+        };
+        rc = sl_rpc_endpoint_start(options->rpc, &self->endpoint, &endpoint);
+    }
+    if (rc != 0) {
+        sl_topology_master_free(self);
+        return rc;
+    }
+    snprintf(id, sizeof(id), "process-%llu", (unsigned long long)options->pid);
+    self->election = sl_state_election_new(
+        options->store, sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, self->topology), id,
+        sl_rpc_address(options->rpc), elected, self);
+    *out = self;
+    return 0;
+}
+
+void
+sl_topology_master_free(struct sl_topology_master *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    self->phase = SL__TM_ENDING;
+    sl_state_executor_timer_stop(executor_of(self), &self->retry_timer);
+    sl_state_cancel(self->options.store, self->load_ticket);
+    sl_state_cancel(self->options.store, self->save_ticket);
+    sl_state_cancel(self->options.store, self->publish_ticket);
+    sl__tm_drain_stop(self);
+    sl__tm_update_abandon(self);
+    sl__tm_waiters_fail(self, "the topology master ends");
+    sl_rpc_endpoint_stop(&self->endpoint);
+    if (self->election != NULL) {
+        sl_state_election_free(self->election);
+    }
+    struct sl_map_u64_entry *entry;
+    for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
+        sl__tm_worker_remove(self, (void *)(uintptr_t)entry->value);
+    }
+    sl_map_u64_destroy(&self->workers);
+    if (self->has_heartbeats) {
+        sl_heartbeats_destroy(&self->heartbeats);
+    }
+    for (size_t i = 0; i < self->events.count; i++) {
+        sl_free(self->events.items[i].text);
+    }
+    sl_vec_destroy(&self->events);
+    sl__tm_plan_free(self->plan);
+    sl_arena_destroy(&self->execution_arena);
+    sl_free(self->failure);
+    sl_free(self->topology);
+    sl_free(self);
+}
+
+bool
+sl_topology_master_is_settled(const struct sl_topology_master *self)
+{
+    return self->is_settled;
+}

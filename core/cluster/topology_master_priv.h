@@ -1,0 +1,184 @@
+#pragma once
+/* What the files of the topology master share. */
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cluster/peer.h"
+#include "cluster/topology_master.h"
+#include "state/election.h"
+#include "state/layout.h"
+#include "state/lock.h"
+
+enum sl__tm_phase {
+    SL__TM_STANDING,
+    SL__TM_LOADING,
+    SL__TM_LEADING,
+    SL__TM_ENDING,
+};
+
+/* A version of the plan with what belongs to it. */
+struct sl__tm_plan {
+    struct sl_arena arena;
+    struct sl_stored_plan stored;
+    struct sl_physical_plan physical;
+    /* As they are, or will be, in the state manager. */
+    struct sl_buf bytes;
+};
+
+/* A container and the worker that is registered for it. */
+struct sl__tm_worker {
+    struct sl_topology_master *master;
+    int32_t id;
+    bool is_registered;
+    struct sl_peer peer;
+    uint8_t identity[SL_IDENTITY_SIZE];
+    char host[SL_ADDRESS_HOST_SIZE];
+    uint16_t data_port;
+    uint64_t pid;
+    /* Epochs of the plan that was sent last and of the one it runs. */
+    uint64_t sent_epoch;
+    uint64_t ready_epoch;
+    /* Its spouts are called, or SL_WORKER_SPOUTS with that was sent. */
+    bool is_active;
+    bool is_switching;
+    /* A client asked for a restart and the new process has not registered yet. */
+    bool is_restarting;
+    /* The last report, as bytes. */
+    struct sl_buf report;
+};
+
+/* A client that waits. */
+struct sl__tm_waiter {
+    struct sl_topology_master *master;
+    struct sl_list_node node;
+    struct sl_rpc_request *request;
+    uint32_t method;
+    struct sl_control_request wanted;
+    struct sl_timer timer;
+};
+
+struct sl__tm_event {
+    int64_t time_ms;
+    char *text;
+};
+
+/* Asks all workers until nothing is in flight. */
+struct sl__tm_drain {
+    struct sl_topology_master *master;
+    bool is_running;
+    uint64_t until_ms;
+    size_t open;
+    bool is_quiet;
+    uint64_t sent;
+    uint64_t received;
+    uint64_t left;
+    /* Of the round before, and how many rounds in a row were alike. */
+    uint64_t last_sent;
+    uint64_t last_received;
+    uint32_t alike;
+    struct sl_timer timer;
+    /* status 0: quiet; SL_ETIMEOUT: `left` were in flight. */
+    void (*done)(void *ctx, int status);
+    void *ctx;
+};
+
+struct sl__tm_update;
+
+struct sl_topology_master {
+    struct sl_topology_master_options options;
+    struct sl_loop *loop;
+    char *topology;
+    char endpoint_name[SL_RPC_NAME_MAX + 1];
+    enum sl__tm_phase phase;
+    struct sl_state_election *election;
+    struct sl_rpc_endpoint endpoint;
+    struct sl_heartbeats heartbeats;
+    bool has_heartbeats;
+    bool is_launcher_ready;
+    uint64_t token;
+    uint64_t epoch;
+    /* The one that is in force. */
+    struct sl__tm_plan *plan;
+    int32_t plan_node_version;
+    struct sl_arena execution_arena;
+    struct sl_execution_state execution;
+    int32_t execution_node_version;
+    bool has_execution;
+    /* Is what is in the store what `execution` says, or is it being written? */
+    bool is_execution_dirty;
+    bool is_execution_writing;
+    /* id -> struct sl__tm_worker. */
+    struct sl_map_u64 workers;
+    /* A worker changed since the last epoch. */
+    bool is_dirty;
+    bool is_settled;
+    bool was_settled;
+    /* Publishing of the physical plan. */
+    bool is_published;
+    bool is_publishing;
+    uint64_t published_epoch;
+    struct sl_list waiters;
+    SL_VEC(struct sl__tm_event) events;
+    uint64_t event_count;
+    /* Why it never settled. */
+    char *failure;
+    struct sl__tm_drain drain;
+    struct sl__tm_update *update;
+    /* Of a kill. */
+    struct sl_rpc_request *kill_request;
+    uint64_t retry_timer;
+    /* Calls of the store that are under way. */
+    uint64_t load_ticket;
+    uint64_t save_ticket;
+    uint64_t publish_ticket;
+};
+
+/* topology_master.c */
+struct sl__tm_worker *sl__tm_worker_of(const struct sl_topology_master *self, int32_t id);
+struct sl__tm_worker *sl__tm_worker_add(struct sl_topology_master *self, int32_t id);
+void sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker *worker);
+/* Every state change ends in a call of this: it does what is next. */
+void sl__tm_advance(struct sl_topology_master *self);
+void sl__tm_event(struct sl_topology_master *self, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+struct sl__tm_plan *sl__tm_plan_new(const struct sl_topology_master *self, const uint8_t *data,
+                                    size_t size);
+void sl__tm_plan_free(struct sl__tm_plan *plan);
+/* Puts the registered workers into a physical plan. */
+void sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan);
+/* Sends a plan to one worker; its answer is handled. */
+void sl__tm_send_plan(struct sl__tm_worker *worker, struct sl__tm_plan *plan);
+void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active);
+void sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause);
+/* Stores the execution state as it is now. */
+void sl__tm_save_execution(struct sl_topology_master *self);
+void sl__tm_end(struct sl_topology_master *self, int code, const char *reason);
+
+/* topology_master_clients.c */
+void sl__tm_handle_status(void *ctx, struct sl_rpc_request *request);
+void sl__tm_handle_waiting(void *ctx, struct sl_rpc_request *request);
+void sl__tm_handle_kill(void *ctx, struct sl_rpc_request *request);
+void sl__tm_waiters_check(struct sl_topology_master *self);
+void sl__tm_waiters_fail(struct sl_topology_master *self, const char *reason);
+void sl__tm_kill_stopped(struct sl_topology_master *self);
+void sl__tm_kill_start(struct sl_topology_master *self);
+
+/* topology_master_drain.c */
+void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
+                        void (*done)(void *ctx, int status), void *ctx);
+void sl__tm_drain_stop(struct sl_topology_master *self);
+
+/* topology_master_update.c */
+void sl__tm_handle_update(void *ctx, struct sl_rpc_request *request);
+/* A worker is registered, runs a plan, or its spouts are as asked: the update goes on. */
+void sl__tm_update_advance(struct sl_topology_master *self);
+/* A worker is lost, or refused the plan. */
+void sl__tm_update_worker_lost(struct sl_topology_master *self, int32_t id, const char *why);
+/* The plan that a container that is new in an update belongs to, or NULL. */
+struct sl__tm_plan *sl__tm_update_plan_of(const struct sl_topology_master *self, int32_t id);
+/* Workers are not sent plans by sl__tm_advance while this is so. */
+bool sl__tm_update_holds_plans(const struct sl_topology_master *self);
+/* A new plan comes with paused spouts: they go on when every worker has it. */
+bool sl__tm_update_keeps_pause(const struct sl_topology_master *self);
+void sl__tm_update_abandon(struct sl_topology_master *self);
