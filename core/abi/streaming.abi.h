@@ -38,11 +38,10 @@ struct sl_recurring_timer *sl_abi_recurring_timer_new(struct sl_streaming_clock 
 void sl_abi_recurring_timer_free(struct sl_recurring_timer *timer);
 
 /* Returns the first multiple of the period after now. */
-double sl_abi_recurring_timer_start_time(const struct sl_recurring_timer *timer);
+double sl_abi_recurring_timer_start_time(struct sl_recurring_timer *timer);
 
 /* Returns the first time after now on the grid of the period through `original`. */
-double sl_abi_recurring_timer_restart_time(const struct sl_recurring_timer *timer,
-                                           int64_t original);
+double sl_abi_recurring_timer_restart_time(struct sl_recurring_timer *timer, int64_t original);
 
 /* Starts ticking at time `start`. SL_ECONFLICT when it was started before. */
 int32_t sl_abi_recurring_timer_start(struct sl_recurring_timer *timer, int64_t start);
@@ -51,7 +50,7 @@ int32_t sl_abi_recurring_timer_start(struct sl_recurring_timer *timer, int64_t s
 double sl_abi_recurring_timer_next(struct sl_recurring_timer *timer);
 
 /* Returns the clock time of the next tick, or UNKNOWN when there will be none. */
-double sl_abi_recurring_timer_due(const struct sl_recurring_timer *timer);
+double sl_abi_recurring_timer_due(struct sl_recurring_timer *timer);
 
 /*
  * Stops. With interrupt != 0 at once: returns the last nominal time that fired (UNKNOWN if none).
@@ -61,7 +60,7 @@ double sl_abi_recurring_timer_due(const struct sl_recurring_timer *timer);
 double sl_abi_recurring_timer_stop(struct sl_recurring_timer *timer, int32_t interrupt);
 
 /* Returns the last nominal time that fired once the timer has stopped, UNKNOWN before. */
-double sl_abi_recurring_timer_stopped(const struct sl_recurring_timer *timer);
+double sl_abi_recurring_timer_stopped(struct sl_recurring_timer *timer);
 
 /*
  * Makes a rate estimator ("pid"). NULL with SL_EINVAL for batch_ms <= 0, a negative gain or
@@ -94,7 +93,7 @@ struct sl_streaming *sl_abi_streaming_new(const struct sl_streaming_options *opt
 void sl_abi_streaming_free(struct sl_streaming *context);
 
 /* Returns enum sl_streaming_state. */
-int32_t sl_abi_streaming_state(const struct sl_streaming *context);
+int32_t sl_abi_streaming_state(struct sl_streaming *context);
 
 /* Sets the checkpoint directory (made at once), or NULL for none. SL_ECONFLICT after start. */
 int32_t sl_abi_streaming_checkpoint_dir(struct sl_streaming *context, const char *dir);
@@ -127,11 +126,11 @@ int32_t sl_abi_streaming_node_checkpoint(struct sl_streaming *context, int32_t n
 int32_t sl_abi_streaming_node_persist(struct sl_streaming *context, int32_t node, int32_t is_on);
 
 /* Fills in a node as it is now. */
-int32_t sl_abi_streaming_node_get(const struct sl_streaming *context, int32_t node,
+int32_t sl_abi_streaming_node_get(struct sl_streaming *context, int32_t node,
                                   struct sl_streaming_node *out);
 
 /* Returns the number of nodes. */
-int32_t sl_abi_streaming_node_count(const struct sl_streaming *context);
+int32_t sl_abi_streaming_node_count(struct sl_streaming *context);
 
 /*
  * Adds a worker that can run receivers, with its number of slots; the first one has id 0. Workers
@@ -150,7 +149,8 @@ int32_t sl_abi_streaming_preferred_host(struct sl_streaming *context, int32_t no
 /*
  * Takes over a checkpoint: zero time, batch interval, pending batches, and the saved datasets of
  * nodes with the same names. All nodes must have been added. SL_ECONFLICT names a stateful node of
- * the checkpoint that is missing (allowed with drop_missing != 0).
+ * the checkpoint that is missing (allowed with drop_missing != 0), or a batch interval that
+ * differs.
  */
 int32_t sl_abi_streaming_restore(struct sl_streaming *context,
                                  const struct sl_checkpoint *checkpoint, int32_t drop_missing);
@@ -179,16 +179,16 @@ void sl_abi_streaming_wait(struct sl_streaming *context, int64_t max_ms);
 void sl_abi_streaming_wake(struct sl_streaming *context);
 
 /* Returns what the event of the last work is about; valid until the next sl_abi_streaming_next. */
-const struct sl_streaming_report *sl_abi_streaming_report(const struct sl_streaming *context);
+const struct sl_streaming_report *sl_abi_streaming_report(struct sl_streaming *context);
 
 /* Returns the zero time, UNKNOWN before start. */
-double sl_abi_streaming_zero_time(const struct sl_streaming *context);
+double sl_abi_streaming_zero_time(struct sl_streaming *context);
 
 /* Returns the clock time of the next tick of the batch timer, or UNKNOWN. */
-double sl_abi_streaming_next_tick(const struct sl_streaming *context);
+double sl_abi_streaming_next_tick(struct sl_streaming *context);
 
 /* Returns 1 when no batch is being generated, waits or runs, else 0. */
-int32_t sl_abi_streaming_is_idle(const struct sl_streaming *context);
+int32_t sl_abi_streaming_is_idle(struct sl_streaming *context);
 
 /*
  * Looks up the dataset of a node at a time. Returns enum sl_streaming_found with *out filled in
@@ -203,7 +203,7 @@ int32_t sl_abi_streaming_put(struct sl_streaming *context, int32_t node, int64_t
                              uint64_t handle);
 
 /* Returns how many datasets a node holds, and stores up to max of them, in order of time. */
-int32_t sl_abi_streaming_datasets(const struct sl_streaming *context, int32_t node,
+int32_t sl_abi_streaming_datasets(struct sl_streaming *context, int32_t node,
                                   struct sl_streaming_dataset *out, int32_t max);
 
 /* Reports the records of an input in a batch. SL_EEXIST for a second report. metadata may be NULL.
@@ -226,7 +226,7 @@ int32_t sl_abi_streaming_saved(struct sl_streaming *context, int32_t node, int64
                                const char *text);
 
 /* Stores saved dataset `index` of a node in *out; SL_ENOTFOUND past the end. */
-int32_t sl_abi_streaming_saved_get(const struct sl_streaming *context, int32_t node, int32_t index,
+int32_t sl_abi_streaming_saved_get(struct sl_streaming *context, int32_t node, int32_t index,
                                    struct sl_streaming_saved *out);
 
 /* Ends SL_STREAMING_WORK_SAVE_STATE. */
@@ -238,11 +238,10 @@ int32_t sl_abi_streaming_checkpoint_write(struct sl_streaming *context, const ui
                                           size_t len);
 
 /* Fills in the counters. */
-void sl_abi_streaming_progress(const struct sl_streaming *context,
-                               struct sl_streaming_progress *out);
+void sl_abi_streaming_progress(struct sl_streaming *context, struct sl_streaming_progress *out);
 
 /* Returns the report of a retained batch, 0 = the newest one that completed; NULL past the end. */
-const struct sl_streaming_report *sl_abi_streaming_completed(const struct sl_streaming *context,
+const struct sl_streaming_report *sl_abi_streaming_completed(struct sl_streaming *context,
                                                              int32_t index);
 
 /*
@@ -272,11 +271,10 @@ int32_t sl_abi_streaming_block_add(struct sl_streaming *context, int32_t node,
                                    const struct sl_streaming_block *block);
 
 /* Returns the number of blocks of an input in a batch. */
-int32_t sl_abi_streaming_block_count(const struct sl_streaming *context, int32_t node,
-                                     int64_t time);
+int32_t sl_abi_streaming_block_count(struct sl_streaming *context, int32_t node, int64_t time);
 
 /* Stores block `index` of an input in a batch in *out; SL_ENOTFOUND past the end. */
-int32_t sl_abi_streaming_block_get(const struct sl_streaming *context, int32_t node, int64_t time,
+int32_t sl_abi_streaming_block_get(struct sl_streaming *context, int32_t node, int64_t time,
                                    int32_t index, struct sl_streaming_block *out);
 
 /*
@@ -309,7 +307,7 @@ int32_t sl_abi_block_generator_pull(struct sl_block_generator *generator,
                                     struct sl_block_data *out);
 
 /* Returns the clock time of the next cut, UNKNOWN when there will be none. */
-double sl_abi_block_generator_due(const struct sl_block_generator *generator);
+double sl_abi_block_generator_due(struct sl_block_generator *generator);
 
 /* Stops taking records; what was added before comes out with sl_abi_block_generator_pull. Stopping
    twice is fine. Any thread. */
@@ -319,7 +317,7 @@ void sl_abi_block_generator_stop(struct sl_block_generator *generator);
 void sl_abi_block_generator_rate(struct sl_block_generator *generator, double rate);
 
 /* Returns the rate in force, UNKNOWN when there is none. Any thread. */
-double sl_abi_block_generator_limit(const struct sl_block_generator *generator);
+double sl_abi_block_generator_limit(struct sl_block_generator *generator);
 
 /*
  * Opens the log in a directory; nothing is made on disk before the first write. rolling_ms > 0. To

@@ -29,7 +29,7 @@ enum sl_streaming_state {
 struct sl_streaming_options {
     /* Name of the program. */
     const char *name;
-    /* Batch interval, > 0. Of no effect when a checkpoint is restored. */
+    /* Batch interval, > 0. */
     int64_t batch_ms;
     /* Shift of the time grid against the epoch, 0 <= phase < batch. */
     int64_t phase_ms;
@@ -110,7 +110,7 @@ struct sl_streaming_node {
     uint32_t flags;
     /* Number among the inputs, from 0; UNKNOWN for others. Filled in by C. */
     int32_t input_id;
-    /* The directory that checkpoints need is asked for in the name of this operation. */
+    /* 1 when an output needs it and the context has started. Filled in by C. */
     int32_t is_initialized;
 };
 
@@ -171,6 +171,8 @@ enum sl_streaming_work_kind {
     SL_STREAMING_WORK_DROP,
     /* The data of block `id` of input `node` is not needed any more. */
     SL_STREAMING_WORK_DROP_BLOCK,
+    /* Logs of received data of input `node` that end before `time` are not needed any more. */
+    SL_STREAMING_WORK_CLEAN_LOG,
     /*
      * Save the datasets of all stateful nodes at `time` (a graceful stop), whatever their interval:
      * report each with sl_abi_streaming_saved, then call sl_abi_streaming_state_saved.
