@@ -508,6 +508,189 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 
 ---@class sl_settings: ffi.cdata*
 
+--- A streaming context: graph, job generator, job scheduler, receivers, blocks, checkpoints.
+---@class sl_streaming: ffi.cdata*
+
+--- A clock that moves only when told.
+---@class sl_streaming_clock: ffi.cdata*
+
+--- Settings of a context; sl_abi_streaming_options_default fills in the defaults. Texts are copied.
+---@class sl_streaming_options: ffi.cdata*
+---@field name ffi.cdata*
+---@field batch_ms ffi.cdata*
+---@field phase_ms ffi.cdata*
+---@field checkpoint_dir ffi.cdata*
+---@field script ffi.cdata*
+---@field script_hash ffi.cdata*
+---@field graceful_timeout_ms ffi.cdata*
+---@field final_timeout_ms ffi.cdata*
+---@field block_interval_ms ffi.cdata*
+---@field receiver_restart_ms ffi.cdata*
+---@field wal_rolling_ms ffi.cdata*
+---@field concurrent_jobs integer
+---@field catch_up_max integer
+---@field retained_batches integer
+---@field checkpoint_keep integer
+---@field skip_down_time integer
+---@field back_pressure integer
+---@field max_rate number
+---@field initial_rate number
+---@field proportional number
+---@field integral number
+---@field derived number
+---@field min_rate number
+
+--- A stream of the graph, as it is declared and as it is now.
+---@class sl_streaming_node: ffi.cdata*
+---@field name ffi.cdata*
+---@field call_site ffi.cdata*
+---@field slide_ms ffi.cdata*
+---@field window_ms ffi.cdata*
+---@field remember_ms ffi.cdata*
+---@field checkpoint_ms ffi.cdata*
+---@field parents ffi.cdata*
+---@field parent_count integer
+---@field flags integer
+---@field input_id integer
+---@field is_initialized integer
+
+--- A dataset of one node at one time.
+---@class sl_streaming_dataset: ffi.cdata*
+---@field time ffi.cdata*
+---@field handle ffi.cdata*
+---@field marks integer
+
+--- A saved dataset of a node: what a restart needs to have it again.
+---@class sl_streaming_saved: ffi.cdata*
+---@field time ffi.cdata*
+---@field text ffi.cdata*
+
+---@class sl_streaming_work: ffi.cdata*
+---@field time ffi.cdata*
+---@field id ffi.cdata*
+---@field rate number
+---@field kind integer
+---@field node integer
+---@field output integer
+---@field event integer
+
+--- Records of one input in a batch.
+---@class sl_streaming_input: ffi.cdata*
+---@field records ffi.cdata*
+---@field metadata ffi.cdata*
+---@field input_id integer
+---@field node integer
+
+--- An output operation of a batch.
+---@class sl_streaming_operation: ffi.cdata*
+---@field name ffi.cdata*
+---@field call_site ffi.cdata*
+---@field failure_reason ffi.cdata*
+---@field start ffi.cdata*
+---@field end ffi.cdata*
+---@field id integer
+---@field node integer
+
+--- A receiver as of an event.
+---@class sl_streaming_receiver: ffi.cdata*
+---@field name ffi.cdata*
+---@field worker ffi.cdata*
+---@field last_error ffi.cdata*
+---@field last_error_time ffi.cdata*
+---@field input_id integer
+---@field node integer
+---@field is_active integer
+
+--- A batch as it was at one moment, or another event. Times are UNKNOWN as long as they are not
+--- known.
+---@class sl_streaming_report: ffi.cdata*
+---@field time ffi.cdata*
+---@field records ffi.cdata*
+---@field submission_time ffi.cdata*
+---@field processing_start ffi.cdata*
+---@field processing_end ffi.cdata*
+---@field scheduling_delay_ms ffi.cdata*
+---@field processing_delay_ms ffi.cdata*
+---@field total_delay_ms ffi.cdata*
+---@field inputs sl_streaming_input
+---@field operations sl_streaming_operation
+---@field receiver sl_streaming_receiver
+---@field input_count integer
+---@field operation_count integer
+
+--- Counters of a context.
+---@class sl_streaming_progress: ffi.cdata*
+---@field started_at ffi.cdata*
+---@field received_records ffi.cdata*
+---@field processed_records ffi.cdata*
+---@field completed_batches ffi.cdata*
+---@field failed_batches ffi.cdata*
+---@field waiting_batches ffi.cdata*
+---@field running_batches ffi.cdata*
+---@field retained_batches ffi.cdata*
+---@field skipped_batches ffi.cdata*
+---@field last_completed ffi.cdata*
+---@field last_processing_delay_ms ffi.cdata*
+---@field last_total_delay_ms ffi.cdata*
+---@field receivers integer
+---@field active_receivers integer
+---@field slow_batches integer
+
+--- A received block as the tracker knows it: where its records are, not the records.
+---@class sl_streaming_block: ffi.cdata*
+---@field id ffi.cdata*
+---@field records ffi.cdata*
+---@field worker ffi.cdata*
+---@field wal_path ffi.cdata*
+---@field wal_offset ffi.cdata*
+---@field wal_length ffi.cdata*
+---@field is_valid integer
+
+--- What a checkpoint file says.
+---@class sl_checkpoint_info: ffi.cdata*
+---@field time ffi.cdata*
+---@field zero_time ffi.cdata*
+---@field batch_ms ffi.cdata*
+---@field path ffi.cdata*
+---@field name ffi.cdata*
+---@field script ffi.cdata*
+---@field script_hash ffi.cdata*
+---@field extra ffi.cdata*
+---@field extra_len ffi.cdata*
+---@field node_count integer
+---@field setting_count integer
+---@field pending_count integer
+
+--- A node of a checkpoint.
+---@class sl_checkpoint_node: ffi.cdata*
+---@field name ffi.cdata*
+---@field saved_count integer
+---@field flags integer
+
+--- A recurring timer, a read checkpoint, a block generator, a rate estimator, a write-ahead log.
+---@class sl_recurring_timer: ffi.cdata*
+
+---@class sl_checkpoint: ffi.cdata*
+
+---@class sl_block_generator: ffi.cdata*
+
+---@class sl_pid: ffi.cdata*
+
+---@class sl_wal: ffi.cdata*
+
+--- A record of a write-ahead log.
+---@class sl_wal_segment: ffi.cdata*
+---@field offset ffi.cdata*
+---@field length ffi.cdata*
+---@field path ffi.cdata*
+
+--- A block that a generator has cut.
+---@class sl_block_data: ffi.cdata*
+---@field id ffi.cdata*
+---@field records ffi.cdata*
+---@field bytes ffi.cdata*
+---@field len ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -649,6 +832,46 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_SETTING_DURATION integer
 ---@field SL_SETTING_NUMBER integer
 ---@field SL_SETTING_FLAG integer
+---@field SL_STREAMING_UNKNOWN integer
+---@field SL_STREAMING_INITIALIZED integer
+---@field SL_STREAMING_ACTIVE integer
+---@field SL_STREAMING_STOPPED integer
+---@field SL_STREAMING_INPUT integer
+---@field SL_STREAMING_RECEIVER integer
+---@field SL_STREAMING_OUTPUT integer
+---@field SL_STREAMING_PERSIST integer
+---@field SL_STREAMING_MUST_CHECKPOINT integer
+---@field SL_STREAMING_STATEFUL integer
+---@field SL_STREAMING_OWNS_FILES integer
+---@field SL_STREAMING_NOTHING integer
+---@field SL_STREAMING_FOUND integer
+---@field SL_STREAMING_COMPUTE integer
+---@field SL_STREAMING_MARK_PERSIST integer
+---@field SL_STREAMING_MARK_CHECKPOINT integer
+---@field SL_STREAMING_WORK_NONE integer
+---@field SL_STREAMING_WORK_START_RECEIVER integer
+---@field SL_STREAMING_WORK_STOP_RECEIVER integer
+---@field SL_STREAMING_WORK_START_INPUTS integer
+---@field SL_STREAMING_WORK_STOP_INPUTS integer
+---@field SL_STREAMING_WORK_GENERATE integer
+---@field SL_STREAMING_WORK_RUN_JOB integer
+---@field SL_STREAMING_WORK_DROP integer
+---@field SL_STREAMING_WORK_DROP_BLOCK integer
+---@field SL_STREAMING_WORK_CLEAN_LOG integer
+---@field SL_STREAMING_WORK_SAVE_STATE integer
+---@field SL_STREAMING_WORK_CHECKPOINT integer
+---@field SL_STREAMING_WORK_RATE integer
+---@field SL_STREAMING_WORK_EVENT integer
+---@field SL_STREAMING_WORK_STOPPED integer
+---@field SL_STREAMING_EVENT_STARTED integer
+---@field SL_STREAMING_EVENT_BATCH_SUBMITTED integer
+---@field SL_STREAMING_EVENT_BATCH_STARTED integer
+---@field SL_STREAMING_EVENT_BATCH_COMPLETED integer
+---@field SL_STREAMING_EVENT_OPERATION_STARTED integer
+---@field SL_STREAMING_EVENT_OPERATION_COMPLETED integer
+---@field SL_STREAMING_EVENT_RECEIVER_STARTED integer
+---@field SL_STREAMING_EVENT_RECEIVER_ERROR integer
+---@field SL_STREAMING_EVENT_RECEIVER_STOPPED integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -1690,5 +1913,559 @@ function C.sl_abi_settings_set(settings, name, value) end
 ---@param settings sl_settings|ffi.cdata*
 ---@return integer
 function C.sl_abi_settings_check(settings) end
+
+--- Returns the greatest multiple of duration (> 0) counted from zero that is <= time; division
+--- truncates.
+---@param time integer|ffi.cdata*
+---@param duration integer|ffi.cdata*
+---@param zero integer|ffi.cdata*
+---@return number
+function C.sl_abi_time_floor(time, duration, zero) end
+
+--- Returns 1 when time is a multiple of duration (> 0), else 0.
+---@param time integer|ffi.cdata*
+---@param duration integer|ffi.cdata*
+---@return integer
+function C.sl_abi_time_is_multiple(time, duration) end
+
+--- Makes a manual clock that shows start_ms; to be freed with sl_abi_streaming_clock_free.
+---@param start_ms integer|ffi.cdata*
+---@return sl_streaming_clock
+function C.sl_abi_streaming_clock_new(start_ms) end
+
+--- Frees a clock; contexts and timers that use it must be gone. NULL is fine.
+---@param clock sl_streaming_clock|ffi.cdata*
+function C.sl_abi_streaming_clock_free(clock) end
+
+--- Returns the time of a manual clock, or of the system's when clock is NULL. Any thread.
+---@param clock sl_streaming_clock|ffi.cdata*
+---@return number
+function C.sl_abi_streaming_clock_now(clock) end
+
+--- Sets a manual clock, forward or backward. Any thread.
+---@param clock sl_streaming_clock|ffi.cdata*
+---@param time integer|ffi.cdata*
+function C.sl_abi_streaming_clock_set(clock, time) end
+
+--- Makes a timer of this period (> 0) on a clock (NULL: the system's), to be freed with
+--- sl_abi_recurring_timer_free. NULL with SL_EINVAL.
+---@param clock sl_streaming_clock|ffi.cdata*
+---@param period_ms integer|ffi.cdata*
+---@return sl_recurring_timer
+function C.sl_abi_recurring_timer_new(clock, period_ms) end
+
+--- Frees a timer; NULL is fine.
+---@param timer sl_recurring_timer|ffi.cdata*
+function C.sl_abi_recurring_timer_free(timer) end
+
+--- Returns the first multiple of the period after now.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@return number
+function C.sl_abi_recurring_timer_start_time(timer) end
+
+--- Returns the first time after now on the grid of the period through `original`.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@param original integer|ffi.cdata*
+---@return number
+function C.sl_abi_recurring_timer_restart_time(timer, original) end
+
+--- Starts ticking at time `start`. SL_ECONFLICT when it was started before.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@param start integer|ffi.cdata*
+---@return integer
+function C.sl_abi_recurring_timer_start(timer, start) end
+
+--- Returns the nominal time of a tick that is due and counts it as fired, or UNKNOWN.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@return number
+function C.sl_abi_recurring_timer_next(timer) end
+
+--- Returns the clock time of the next tick, or UNKNOWN when there will be none.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@return number
+function C.sl_abi_recurring_timer_due(timer) end
+
+--- Stops. With interrupt != 0 at once: returns the last nominal time that fired (UNKNOWN if none).
+--- Else the tick being waited for still fires and UNKNOWN is returned;
+--- sl_abi_recurring_timer_stopped tells when it has.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@param interrupt integer
+---@return number
+function C.sl_abi_recurring_timer_stop(timer, interrupt) end
+
+--- Returns the last nominal time that fired once the timer has stopped, UNKNOWN before.
+---@param timer sl_recurring_timer|ffi.cdata*
+---@return number
+function C.sl_abi_recurring_timer_stopped(timer) end
+
+--- Makes a rate estimator ("pid"). NULL with SL_EINVAL for batch_ms <= 0, a negative gain or
+--- min_rate <= 0. To be freed with sl_abi_pid_free.
+---@param batch_ms integer|ffi.cdata*
+---@param proportional number
+---@param integral number
+---@param derived number
+---@param min_rate number
+---@return sl_pid
+function C.sl_abi_pid_new(batch_ms, proportional, integral, derived, min_rate) end
+
+--- Frees an estimator; NULL is fine.
+---@param pid sl_pid|ffi.cdata*
+function C.sl_abi_pid_free(pid) end
+
+--- Takes a completed batch (end of processing, records, two delays in ms). Returns the new rate in
+--- records per second, or UNKNOWN for none.
+---@param pid sl_pid|ffi.cdata*
+---@param time integer|ffi.cdata*
+---@param records integer|ffi.cdata*
+---@param processing_ms integer|ffi.cdata*
+---@param scheduling_ms integer|ffi.cdata*
+---@return number
+function C.sl_abi_pid_compute(pid, time, records, processing_ms, scheduling_ms) end
+
+--- Fills in the defaults.
+---@param options sl_streaming_options|ffi.cdata*
+function C.sl_abi_streaming_options_default(options) end
+
+--- Makes a context on a clock (NULL: the system's), to be freed with sl_abi_streaming_free. NULL
+--- with SL_EINVAL naming the option, SL_ESYS when the checkpoint directory can not be made.
+---@param options sl_streaming_options|ffi.cdata*
+---@param clock sl_streaming_clock|ffi.cdata*
+---@return sl_streaming
+function C.sl_abi_streaming_new(options, clock) end
+
+--- Frees a context, stopped or not; files that are being written are finished. NULL is fine.
+---@param context sl_streaming|ffi.cdata*
+function C.sl_abi_streaming_free(context) end
+
+--- Returns enum sl_streaming_state.
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_state(context) end
+
+--- Sets the checkpoint directory (made at once), or NULL for none. SL_ECONFLICT after start.
+---@param context sl_streaming|ffi.cdata*
+---@param dir string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_checkpoint_dir(context, dir) end
+
+--- Sets the remember duration of all outputs. SL_ECONFLICT when called twice or after start.
+---@param context sl_streaming|ffi.cdata*
+---@param remember_ms integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_remember(context, remember_ms) end
+
+--- Adds a setting to what checkpoints store; the last value of a key counts.
+---@param context sl_streaming|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param value string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_setting(context, key, value) end
+
+--- Adds a stream to the graph (its fields up to flags; parents must exist). Returns its number,
+--- from 0. SL_ECONFLICT after start or stop (the text says which) and for a restored context,
+--- SL_EEXIST for a name that is taken, SL_EINVAL for a slide or window that is no multiple of its
+--- parents' slide, or parents of different slides.
+---@param context sl_streaming|ffi.cdata*
+---@param node sl_streaming_node|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_add(context, node) end
+
+--- Gives a node another name before start. SL_EEXIST when it is taken.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param name string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_name(context, node, name) end
+
+--- Raises the remember duration of a node (never lowers it) before start.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param ms integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_remember(context, node, ms) end
+
+--- Sets the checkpoint interval of a node and that it persists. SL_ECONFLICT after start.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param ms integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_checkpoint(context, node, ms) end
+
+--- Sets or clears that a node persists. SL_ECONFLICT after start.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param is_on integer
+---@return integer
+function C.sl_abi_streaming_node_persist(context, node, is_on) end
+
+--- Fills in a node as it is now.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param out sl_streaming_node|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_get(context, node, out) end
+
+--- Returns the number of nodes.
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_node_count(context) end
+
+--- Adds a worker that can run receivers, with its number of slots; the first one has id 0. Workers
+--- that can run nothing more are taken out with sl_abi_streaming_worker_remove.
+---@param context sl_streaming|ffi.cdata*
+---@param name string|ffi.cdata*
+---@param host string|ffi.cdata*
+---@param slots integer
+---@return integer
+function C.sl_abi_streaming_worker_add(context, name, host, slots) end
+
+--- Takes a worker out: its receivers are placed elsewhere.
+---@param context sl_streaming|ffi.cdata*
+---@param worker integer
+---@return integer
+function C.sl_abi_streaming_worker_remove(context, worker) end
+
+--- Sets the host on which the receiver of an input wants to run.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param host string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_preferred_host(context, node, host) end
+
+--- Takes over a checkpoint: zero time, batch interval, pending batches, and the saved datasets of
+--- nodes with the same names. All nodes must have been added. SL_ECONFLICT names a stateful node of
+--- the checkpoint that is missing (allowed with drop_missing != 0), or a batch interval that
+--- differs.
+---@param context sl_streaming|ffi.cdata*
+---@param checkpoint sl_checkpoint|ffi.cdata*
+---@param drop_missing integer
+---@return integer
+function C.sl_abi_streaming_restore(context, checkpoint, drop_missing) end
+
+--- Validates and starts. SL_EINVAL with the first rule that is broken (no output operation, a
+--- checkpoint interval without a directory, ...), SL_EUNSATISFIABLE when there are not more slots
+--- than receivers, SL_ECONFLICT when it was stopped; 1 when it is active already.
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_start(context) end
+
+--- Begins a stop, graceful or not; the driver goes on until SL_STREAMING_WORK_STOPPED. A graceful
+--- stop can be turned into an immediate one. Returns 1 when it was stopped already. Any thread.
+---@param context sl_streaming|ffi.cdata*
+---@param graceful integer
+---@return integer
+function C.sl_abi_streaming_stop(context, graceful) end
+
+--- Stores the next work in *work and returns its kind.
+---@param context sl_streaming|ffi.cdata*
+---@param work sl_streaming_work|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_next(context, work) end
+
+--- Waits until there may be work, sl_abi_streaming_wake is called, or max_ms passed. With a manual
+--- clock due times do not end the wait. Returns at once when there is work.
+---@param context sl_streaming|ffi.cdata*
+---@param max_ms integer|ffi.cdata*
+function C.sl_abi_streaming_wait(context, max_ms) end
+
+--- Ends a sl_abi_streaming_wait, also one that begins later. Any thread.
+---@param context sl_streaming|ffi.cdata*
+function C.sl_abi_streaming_wake(context) end
+
+--- Returns what the event of the last work is about; valid until the next sl_abi_streaming_next.
+---@param context sl_streaming|ffi.cdata*
+---@return sl_streaming_report
+function C.sl_abi_streaming_report(context) end
+
+--- Returns the zero time, UNKNOWN before start.
+---@param context sl_streaming|ffi.cdata*
+---@return number
+function C.sl_abi_streaming_zero_time(context) end
+
+--- Returns the clock time of the next tick of the batch timer, or UNKNOWN.
+---@param context sl_streaming|ffi.cdata*
+---@return number
+function C.sl_abi_streaming_next_tick(context) end
+
+--- Returns 1 when no batch is being generated, waits or runs, else 0.
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_is_idle(context) end
+
+--- Looks up the dataset of a node at a time. Returns enum sl_streaming_found with *out filled in
+--- as far as it applies. SL_ECONFLICT when the stream was never initialised.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@param out sl_streaming_dataset|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_find(context, node, time, out) end
+
+--- Remembers the dataset (handle > 0) that was computed for a node at a time. SL_EEXIST when there
+--- is one.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@param handle integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_put(context, node, time, handle) end
+
+--- Returns how many datasets a node holds, and stores up to max of them, in order of time.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param out sl_streaming_dataset|ffi.cdata*
+---@param max integer
+---@return integer
+function C.sl_abi_streaming_datasets(context, node, out, max) end
+
+--- Reports the records of an input in a batch. SL_EEXIST for a second report. metadata may be NULL.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@param records integer|ffi.cdata*
+---@param metadata string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_input_report(context, node, time, records, metadata) end
+
+--- Within a generation: output `node` has a job. Returns its number in the set.
+---@param context sl_streaming|ffi.cdata*
+---@param time integer|ffi.cdata*
+---@param node integer
+---@return integer
+function C.sl_abi_streaming_job_add(context, time, node) end
+
+--- Ends the generation of a batch; error NULL when it went well, else the batch is lost.
+---@param context sl_streaming|ffi.cdata*
+---@param time integer|ffi.cdata*
+---@param error string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_generated(context, time, error) end
+
+--- Ends a job; error NULL when it went well. SL_ENOTFOUND for an unknown job. Any thread.
+---@param context sl_streaming|ffi.cdata*
+---@param job integer|ffi.cdata*
+---@param error string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_job_end(context, job, error) end
+
+--- Reports that the dataset of a node at a time was saved as `text`; it is part of the checkpoints
+--- from now on.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@param text string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_saved(context, node, time, text) end
+
+--- Stores saved dataset `index` of a node in *out; SL_ENOTFOUND past the end.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param index integer
+---@param out sl_streaming_saved|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_saved_get(context, node, index, out) end
+
+--- Ends SL_STREAMING_WORK_SAVE_STATE.
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_state_saved(context) end
+
+--- Writes the checkpoint that SL_STREAMING_WORK_CHECKPOINT asked for, with the driver's own section;
+--- it goes to the disk in another thread.
+---@param context sl_streaming|ffi.cdata*
+---@param extra ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_streaming_checkpoint_write(context, extra, len) end
+
+--- Fills in the counters.
+---@param context sl_streaming|ffi.cdata*
+---@param out sl_streaming_progress|ffi.cdata*
+function C.sl_abi_streaming_progress(context, out) end
+
+--- Returns the report of a retained batch, 0 = the newest one that completed; NULL past the end.
+---@param context sl_streaming|ffi.cdata*
+---@param index integer
+---@return sl_streaming_report
+function C.sl_abi_streaming_completed(context, index) end
+
+--- A receiver has started on a worker. SL_EINVAL for a node without receiver, SL_ECLOSED when the
+--- context stops, SL_EFENCED when it was scheduled to another worker: the receiver must end then.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param worker integer
+---@return integer
+function C.sl_abi_streaming_receiver_started(context, node, worker) end
+
+--- A receiver reports an error and goes on.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param message string|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_receiver_error(context, node, message) end
+
+--- A receiver has ended, for whatever reason (message may be NULL); unless the context stops it is
+--- started again after delay_ms (UNKNOWN: the setting).
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param message string|ffi.cdata*
+---@param delay_ms integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_receiver_ended(context, node, message, delay_ms) end
+
+--- Adds a received block: the log first, then memory. Returns 1 when this block was added before.
+--- SL_ECLOSED when the context stops, SL_EIO or SL_ESYS when the log can not be written: the block
+--- is not taken then. Any thread.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param block sl_streaming_block|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_block_add(context, node, block) end
+
+--- Returns the number of blocks of an input in a batch.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_block_count(context, node, time) end
+
+--- Stores block `index` of an input in a batch in *out; SL_ENOTFOUND past the end.
+---@param context sl_streaming|ffi.cdata*
+---@param node integer
+---@param time integer|ffi.cdata*
+---@param index integer
+---@param out sl_streaming_block|ffi.cdata*
+---@return integer
+function C.sl_abi_streaming_block_get(context, node, time, index, out) end
+
+--- Makes a block generator for a receiver: rates as in the options, block ids are times.
+--- queue_max blocks wait at most. To be freed with sl_abi_block_generator_free.
+---@param clock sl_streaming_clock|ffi.cdata*
+---@param interval_ms integer|ffi.cdata*
+---@param queue_max integer
+---@param max_rate number
+---@param initial_rate number
+---@return sl_block_generator
+function C.sl_abi_block_generator_new(clock, interval_ms, queue_max, max_rate, initial_rate) end
+
+--- Frees a generator with what it holds; NULL is fine.
+---@param generator sl_block_generator|ffi.cdata*
+function C.sl_abi_block_generator_free(generator) end
+
+--- Starts. SL_ECONFLICT when it was started before.
+---@param generator sl_block_generator|ffi.cdata*
+---@return integer
+function C.sl_abi_block_generator_start(generator) end
+
+--- Adds records, encoded one after the other; they land in one block together. SL_EAGAIN when the
+--- rate does not allow them now (sl_abi_block_generator_retry tells when), SL_ECLOSED when not
+--- active. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+---@param bytes ffi.cdata*
+---@param len integer
+---@param records integer|ffi.cdata*
+---@return integer
+function C.sl_abi_block_generator_add(generator, bytes, len, records) end
+
+--- Returns in how many ms the next record may be added, 0 = now. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+---@return number
+function C.sl_abi_block_generator_retry(generator) end
+
+--- Takes the next block that is cut and stores it in *out. Returns 1, or 0 when there is none.
+---@param generator sl_block_generator|ffi.cdata*
+---@param out sl_block_data|ffi.cdata*
+---@return integer
+function C.sl_abi_block_generator_pull(generator, out) end
+
+--- Returns the clock time of the next cut, UNKNOWN when there will be none.
+---@param generator sl_block_generator|ffi.cdata*
+---@return number
+function C.sl_abi_block_generator_due(generator) end
+
+--- Stops taking records; what was added before comes out with sl_abi_block_generator_pull. Stopping
+--- twice is fine. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+function C.sl_abi_block_generator_stop(generator) end
+
+--- Sets the rate (records per second); rate <= 0 is ignored. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+---@param rate number
+function C.sl_abi_block_generator_rate(generator, rate) end
+
+--- Returns the rate in force, UNKNOWN when there is none. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+---@return number
+function C.sl_abi_block_generator_limit(generator) end
+
+--- Opens the log in a directory; nothing is made on disk before the first write. rolling_ms > 0. To
+--- be closed with sl_abi_wal_free.
+---@param dir string|ffi.cdata*
+---@param rolling_ms integer|ffi.cdata*
+---@return sl_wal
+function C.sl_abi_wal_new(dir, rolling_ms) end
+
+--- Closes a log; NULL is fine.
+---@param wal sl_wal|ffi.cdata*
+function C.sl_abi_wal_free(wal) end
+
+--- Appends a record at a time; its place in *out. SL_ESYS when it could not be written.
+---@param wal sl_wal|ffi.cdata*
+---@param bytes ffi.cdata*
+---@param len integer
+---@param time integer|ffi.cdata*
+---@param out sl_wal_segment|ffi.cdata*
+---@return integer
+function C.sl_abi_wal_write(wal, bytes, len, time, out) end
+
+--- Reads one record. Its bytes are valid until the next read of this log; NULL with an error.
+---@param wal sl_wal|ffi.cdata*
+---@param segment sl_wal_segment|ffi.cdata*
+---@param len ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_wal_read(wal, segment, len) end
+
+--- Deletes the files that end before a time.
+---@param wal sl_wal|ffi.cdata*
+---@param threshold integer|ffi.cdata*
+---@return integer
+function C.sl_abi_wal_clean(wal, threshold) end
+
+--- Reads the newest usable checkpoint of a directory, to be freed with sl_abi_checkpoint_free. NULL
+--- with SL_ENOTFOUND (no directory or no checkpoint file) or SL_EPROTO (none is readable).
+---@param dir string|ffi.cdata*
+---@return sl_checkpoint
+function C.sl_abi_checkpoint_read(dir) end
+
+--- Frees a checkpoint; NULL is fine.
+---@param checkpoint sl_checkpoint|ffi.cdata*
+function C.sl_abi_checkpoint_free(checkpoint) end
+
+--- Fills in what a checkpoint says; the texts live as long as it.
+---@param checkpoint sl_checkpoint|ffi.cdata*
+---@param out sl_checkpoint_info|ffi.cdata*
+function C.sl_abi_checkpoint_get(checkpoint, out) end
+
+--- Stores pending batch `index`, in order of time, in *time.
+---@param checkpoint sl_checkpoint|ffi.cdata*
+---@param index integer
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_checkpoint_pending(checkpoint, index, time) end
+
+--- Stores node `index` in *out.
+---@param checkpoint sl_checkpoint|ffi.cdata*
+---@param index integer
+---@param out sl_checkpoint_node|ffi.cdata*
+---@return integer
+function C.sl_abi_checkpoint_node(checkpoint, index, out) end
+
+--- Stores the name and value of setting `index`.
+---@param checkpoint sl_checkpoint|ffi.cdata*
+---@param index integer
+---@param key ffi.cdata*
+---@param value ffi.cdata*
+---@return integer
+function C.sl_abi_checkpoint_setting(checkpoint, index, key, value) end
 
 return C
