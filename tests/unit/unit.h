@@ -14,6 +14,18 @@
 
 #define array_size(array) (sizeof(array) / sizeof((array)[0]))
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define UNIT_IS_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(UNIT_IS_SANITIZED)
+/* Random cases to try: a tenth where each takes ten times as long. */
+#define UNIT_ROUNDS(count) ((count) / 10)
+#else
+#define UNIT_ROUNDS(count) (count)
+#endif
+
 /* Runs the tests of an array of struct CMUnitTest named `tests`. */
 #define UNIT_MAIN(tests)                                                                           \
     int main(void)                                                                                 \

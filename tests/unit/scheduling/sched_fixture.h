@@ -4,15 +4,7 @@
  * hosts h1.. with ports from 6800, and an answer reads "s1:6800 1,4,8,9; s2:6800 2,5,10".
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/err.h"
 #include "base/random.h"

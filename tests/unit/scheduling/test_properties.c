@@ -2,7 +2,7 @@
  * timeout: 300 */
 #include "scheduling/naive.h"
 
-enum { ROUNDS = 10000 };
+enum { ROUNDS = UNIT_ROUNDS(10000) };
 
 static const char *const NAMES[] = {"a", "b", "c", "d", "e", "f"};
 
