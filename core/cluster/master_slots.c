@@ -195,6 +195,8 @@ supervisor_payload(void *ctx, const char *id, struct sl_buf *out)
     size_t count = sl_slot_pool_report(&self->pool, id, NULL, 0);
     struct sl_slot_status *slots = sl_calloc(count + 1, sizeof(*slots));
     struct sl_slot_list list = {.topology = self->options.topology, .slots = slots};
+    const struct sl_peer *peer = sl_map_bytes_get_str(&self->supervisors, id);
+    list.offer = peer != NULL ? peer->offer : 0;
     list.count = sl_slot_pool_report(&self->pool, id, slots, count);
     sl_allocated_slots_encode(&list, out);
     sl_free(slots);
@@ -232,9 +234,11 @@ register_peer(struct sl_master_slots *self, struct sl_rpc_request *request,
                       self->options.topology, message->topology);
         return NULL;
     }
-    const struct sl_peer *known = sl_map_bytes_get_str(peers, message->resource);
+    struct sl_peer *known = sl_map_bytes_get_str(peers, message->resource);
     if (known != NULL && known->process == message->process &&
         strcmp(known->address, message->address) == 0) {
+        /* Its link is a new one. */
+        known->offer = 0;
         reply_registered(self, request);
         return NULL;
     }
@@ -335,12 +339,13 @@ handle_offer_slots(void *ctx, struct sl_rpc_request *request)
         sl_rpc_refuse_last(request);
         goto out;
     }
-    if (strcmp(offers.topology, self->options.topology) != 0 ||
-        sl_map_bytes_get_str(&self->supervisors, offers.resource) == NULL) {
+    struct sl_peer *peer = sl_map_bytes_get_str(&self->supervisors, offers.resource);
+    if (strcmp(offers.topology, self->options.topology) != 0 || peer == NULL) {
         sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ENOTFOUND, "%s is not registered here",
                       offers.resource);
         goto out;
     }
+    peer->offer = offers.offer > peer->offer ? offers.offer : peer->offer;
     uint64_t *allocations = sl_calloc(offers.count + 1, sizeof(*allocations));
     fail_earlier(self, &offers);
     for (size_t i = 0; i < offers.count; i++) {

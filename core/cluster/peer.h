@@ -18,6 +18,8 @@ struct sl_peer {
     /* Our own name, and the method that asks the peer. */
     const char *self;
     uint32_t method;
+    /* Of a supervisor at a topology master: its newest offer that was answered. */
+    uint64_t offer;
 };
 
 /* Makes the gateway to the peer's endpoint. SL_EINVAL for a bad address. */

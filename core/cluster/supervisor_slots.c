@@ -38,6 +38,8 @@ struct topology {
     char master[SL_NAME_MAX + 1];
     /* Counts offers: only the answer to the newest one counts. */
     uint64_t offers;
+    /* The newest one of this link, 0 for none. */
+    uint64_t last_offer;
     /* Offers that are not answered; they end, untold, with the link. */
     struct sl_list open_offers;
 };
@@ -349,6 +351,8 @@ offer_slots(struct sl_supervisor_slots *self, struct topology *topology)
     offer->owner = self;
     offer->topology = topology;
     offer->number = ++topology->offers;
+    topology->last_offer = offer->number;
+    list.offer = offer->number;
     offer->token = topology->token;
     offer->count = list.count;
     sl_list_push_back(&topology->open_offers, &offer->node);
@@ -388,6 +392,7 @@ tm_closing(void *ctx, struct sl_leader_link *link, const char *cause)
     sl_heartbeats_unmonitor(&self->tm_heartbeats, topology->master);
     topology->master[0] = '\0';
     topology->offers++;
+    topology->last_offer = 0;
     sl_list_each(&topology->open_offers, it)
     {
         sl_list_remove(it);
@@ -543,8 +548,12 @@ tm_heartbeat_payload(void *ctx, const char *id, const uint8_t *payload, size_t s
                 tell_failed(self, topology, list.slots[i].allocation, "no such slot here");
             }
         }
-        size_t count = sl_slot_table_list(&self->table, topology->name, SL_HELD_ACTIVE, slots,
-                                          SL_SLOT_TABLE_MAX);
+        /* A list from before the newest offer was answered says nothing of what that offer gave:
+         * it came another way than the answer, which may have overtaken it. */
+        bool is_recent = list.offer >= topology->last_offer;
+        size_t count = is_recent ? sl_slot_table_list(&self->table, topology->name, SL_HELD_ACTIVE,
+                                                      slots, SL_SLOT_TABLE_MAX)
+                                 : 0;
         for (size_t i = 0; i < count; i++) {
             if (!is_in_list(&list, slots[i].allocation)) {
                 sl_slot_table_free(&self->table, slots[i].allocation,

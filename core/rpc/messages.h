@@ -190,6 +190,8 @@ struct sl_slot_list {
     const char *topology;
     const struct sl_slot_status *slots;
     size_t count;
+    /* Of offers: their number; of what is held: the newest offer that was answered by then. */
+    uint64_t offer;
 };
 
 struct sl_slot_notice {

@@ -230,6 +230,7 @@ sl_slot_offers_encode(const struct sl_slot_list *list, struct sl_buf *out)
     sl_arena_create(&arena, 0, 0);
     message.resource = text_of(list->resource);
     message.topology = text_of(list->topology);
+    message.offer = list->offer;
     message.n_slots = list->count;
     message.slots = slots_to_messages(&arena, list);
     sl_message_pack(&message.base, out);
@@ -245,7 +246,8 @@ sl_slot_offers_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
     if (rc != 0) {
         return rc;
     }
-    *list = (struct sl_slot_list){.resource = message->resource, .topology = message->topology};
+    *list = (struct sl_slot_list){
+        .resource = message->resource, .topology = message->topology, .offer = message->offer};
     rc = check_name("resource name", list->resource);
     if (rc == 0) {
         rc = check_name("topology name", list->topology);
@@ -260,6 +262,7 @@ sl_allocated_slots_encode(const struct sl_slot_list *list, struct sl_buf *out)
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 0);
     message.topology = text_of(list->topology);
+    message.offer = list->offer;
     message.n_slots = list->count;
     message.slots = slots_to_messages(&arena, list);
     sl_message_pack(&message.base, out);
@@ -275,7 +278,8 @@ sl_allocated_slots_decode(const uint8_t *data, size_t size, struct sl_arena *are
     if (rc != 0) {
         return rc;
     }
-    *list = (struct sl_slot_list){.resource = "", .topology = message->topology};
+    *list = (struct sl_slot_list){
+        .resource = "", .topology = message->topology, .offer = message->offer};
     rc = check_name("topology name", list->topology);
     return rc != 0 ? rc : slots_from_messages(arena, message->n_slots, message->slots, list);
 }

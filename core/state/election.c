@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "state/lock.h"
 #include "state/value_codec.h"
+#include "state/watch.h"
 
 enum {
     /* Between an attempt that failed and the next. */
@@ -24,6 +25,8 @@ struct sl_state_election {
     uint64_t token;
     uint64_t retry_timer;
     uint64_t ticket;
+    /* While we lead: what others did to our name. */
+    struct sl_state_watch *watch;
 };
 
 static void election_stand(struct sl_state_election *self);
@@ -49,11 +52,44 @@ retry_later(struct sl_state_election *self)
     self->retry_timer = sl_state_executor_timer_start(executor, RETRY_MS, on_retry, self);
 }
 
+static bool
+is_our_name(const struct sl_state_election *self, const struct sl_state_result *result)
+{
+    struct sl_state_leader_info info;
+    return sl_state_leader_info_decode(result->value, result->size, &info) == 0 &&
+           info.token == sl_state_lock_token(self->lock);
+}
+
+/* Somebody deleted or overwrote our name, by hand or by mistake: followers would go astray. */
+static void
+on_leader_node(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_state_election *self = ctx;
+    bool is_changed = status == SL_ENOTFOUND || status == SL_EPROTO ||
+                      (status == 0 && !is_our_name(self, result));
+    if (is_changed && self->ticket == 0 && sl_state_lock_is_held(self->lock)) {
+        election_look(self);
+    }
+}
+
+/* Our name stands: for the first time in this term, or again. */
 static void
 granted(struct sl_state_election *self)
 {
+    if (self->token != 0) {
+        return;
+    }
     self->token = sl_state_lock_token(self->lock);
+    self->watch =
+        sl_state_watch_new(self->store, SL_STATE_GET, self->leader_path, on_leader_node, self);
     self->fn(self->ctx, SL_STATE_ELECTION_GRANTED, self->token);
+}
+
+static void
+stop_watch(struct sl_state_election *self)
+{
+    sl_state_watch_free(self->watch);
+    self->watch = NULL;
 }
 
 static void
@@ -102,17 +138,15 @@ on_looked(void *ctx, int status, const struct sl_state_result *result)
     if (!sl_state_lock_is_held(self->lock) || status == SL_ECLOSED) {
         return;
     }
-    if (status == 0) {
-        struct sl_state_leader_info info;
-        bool is_ours = sl_state_leader_info_decode(result->value, result->size, &info) == 0 &&
-                       info.token == sl_state_lock_token(self->lock);
-        if (is_ours) {
-            granted(self);
-            return;
-        }
+    if (status == 0 && is_our_name(self, result)) {
+        granted(self);
+        return;
     }
     if (status == 0 || status == SL_ENOTFOUND) {
         publish(self, status, result->stat.version);
+    } else if (status == SL_EPROTO) {
+        /* Not written by a store: whatever it is, it is in the way. */
+        publish(self, 0, SL_STATE_ANY_VERSION);
     } else {
         retry_later(self);
     }
@@ -142,6 +176,7 @@ on_lock_event(void *ctx, enum sl_state_lock_event event)
     uint64_t token = self->token;
     if (event == SL_STATE_LOCK_LOST) {
         self->token = 0;
+        stop_watch(self);
         sl_state_cancel(self->store, self->ticket);
         self->ticket = 0;
         sl_state_executor_timer_stop(sl_state_store_executor(self->store), &self->retry_timer);
@@ -187,6 +222,7 @@ sl_state_election_free(struct sl_state_election *self)
     if (self == NULL) {
         return;
     }
+    stop_watch(self);
     sl_state_cancel(self->store, self->ticket);
     sl_state_executor_timer_stop(sl_state_store_executor(self->store), &self->retry_timer);
     if (sl_state_lock_is_held(self->lock)) {

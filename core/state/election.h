@@ -2,7 +2,7 @@
 /*
  * Leader election: a lock at PATH/lock, and the leader's name and address at PATH/leader, written
  * in a transaction that checks the lock. Who leads acts with its token, which everybody it talks to
- * compares.
+ * compares. A leader whose name was deleted or overwritten by others writes it again.
  */
 
 #include "state/state.h"

@@ -77,7 +77,7 @@ struct cluster {
 static const uint32_t ports[SLOTS] = {6700, 6701};
 
 /* Long limits: what has to happen quickly is a test's own assertion. */
-static const struct sl_heartbeat_config heartbeat = {1000, 5000, 2};
+static struct sl_heartbeat_config heartbeat = {1000, 5000, 2};
 static const struct sl_registration_config registration = {100, 2000, 500, 500};
 
 static inline void

@@ -1,11 +1,7 @@
 /* labels: short */
 /*
  * Resource manager, supervisors and topology masters together, in virtual time: tables 3.2 (M) and
- * 3.7 (T) of the reference and bug scenarios of 7. Rows elsewhere: T1 test_connections.c; T7, T14,
- * T15 test_slot_table.c; T20, T21 test_slot_pool.c too; B2, B5, B15 test_slot_pool.c; B10
- * test_slot_manager.c; B13 test_conn.c. Rows that do not apply: T18 (a loop has one thread, so
- * nothing of it is concurrent; posts from other threads are tested in test_loop.c), T25 (streamlua
- * has no savepoints: state is moved by `update`). L rows, B9, B17 and B20 belong to the state room.
+ * 3.7 (T) of the reference and bug scenarios of 7. rows.txt says where each row is.
  */
 #include "cluster_fixture.h"
 
@@ -649,7 +645,7 @@ test_a_slot_that_no_leader_takes_is_freed(void **state)
 }
 
 static void
-test_a_new_resource_manager_learns_everything_and_workers_do_not_notice(void **state)
+test_B6_a_new_resource_manager_learns_everything_and_workers_do_not_notice(void **state)
 {
     (void)state;
     struct cluster cluster;
@@ -754,6 +750,47 @@ test_two_topologies_share_the_slots(void **state)
     close_cluster(&cluster);
 }
 
+/* Reports are made in the turn in which they are sent, so none is older than the slots that it
+ * tells of, however often slots change. The simulation does the same with messages late and lost.
+ */
+static void
+test_B12_reports_beside_allocations_lose_no_slot(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000 };
+    struct cluster cluster;
+    heartbeat = (struct sl_heartbeat_config){1, 5000, 2};
+    open_cluster(&cluster, 1);
+    open_master(&cluster, 0, "words", 50);
+    announce_rm(&cluster, true);
+    run(&cluster, 100);
+    struct master_node *master = &cluster.masters[0];
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t request = 1 + (uint64_t)round % 2;
+        master->served[request] = 0;
+        ask_slot(&cluster, 0, request);
+        for (int step = 0; step < 50 && master->served[request] == 0; step++) {
+            run(&cluster, 1);
+        }
+        assert_int_not_equal(master->served[request], 0);
+        run(&cluster, 1 + (uint64_t)round % 3);
+        assert_int_equal(slots_of(&cluster, 0, "words", SL_HELD_ACTIVE), 1);
+        assert_int_equal(master->lost, 0);
+        sl_master_slots_release(master->slots, request, "done");
+        /* Given back at once, while heartbeats are under way both ways. */
+        sl_slot_pool_fail_allocation(sl_master_slots_pool(master->slots), master->served[request],
+                                     false, "done");
+        for (int step = 0; step < 50 && slots_of(&cluster, 0, "words", -1) > 0; step++) {
+            run(&cluster, 1);
+        }
+        assert_int_equal(slots_of(&cluster, 0, "words", -1), 0);
+    }
+    run(&cluster, 100);
+    assert_int_equal(sl_resource_manager_slots(cluster.rm)->free_count, SLOTS);
+    close_cluster(&cluster);
+    heartbeat = (struct sl_heartbeat_config){1000, 5000, 2};
+}
+
 static void
 test_workers_register_and_are_lost(void **state)
 {
@@ -832,10 +869,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_T16_T17_and_T19_leaders_of_topologies),
     cmocka_unit_test(test_T20_and_B7_the_next_term_gets_the_slots_offered),
     cmocka_unit_test(test_a_slot_that_no_leader_takes_is_freed),
-    cmocka_unit_test(test_a_new_resource_manager_learns_everything_and_workers_do_not_notice),
+    cmocka_unit_test(test_B6_a_new_resource_manager_learns_everything_and_workers_do_not_notice),
     cmocka_unit_test(test_a_supervisor_s_own_view_repairs_the_master_s),
     cmocka_unit_test(test_a_topology_that_ended_leaves_no_slot),
     cmocka_unit_test(test_two_topologies_share_the_slots),
+    cmocka_unit_test(test_B12_reports_beside_allocations_lose_no_slot),
     cmocka_unit_test(test_workers_register_and_are_lost),
 };
 

@@ -210,7 +210,7 @@ test_P4_offers_of_a_supervisor_that_is_not_registered_are_refused(void **state)
 }
 
 static void
-test_P5_to_P7_offers_of_one_allocation_in_several_places(void **state)
+test_P5_P6_P7_and_B2_offers_of_one_allocation_in_several_places(void **state)
 {
     (void)state;
     struct world world;
@@ -372,7 +372,7 @@ test_a_request_that_took_over_an_allocation_keeps_its_place(void **state)
 }
 
 static void
-test_P19_without_a_resource_manager_requests_wait_and_offers_serve_them(void **state)
+test_P19_and_B6_without_a_resource_manager_requests_wait_and_offers_serve_them(void **state)
 {
     (void)state;
     struct world world;
@@ -721,7 +721,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_P1_a_request_is_served_by_the_offer_for_it),
     cmocka_unit_test(test_P3_an_unrequested_offer_is_kept_and_can_be_allocated),
     cmocka_unit_test(test_P4_offers_of_a_supervisor_that_is_not_registered_are_refused),
-    cmocka_unit_test(test_P5_to_P7_offers_of_one_allocation_in_several_places),
+    cmocka_unit_test(test_P5_P6_P7_and_B2_offers_of_one_allocation_in_several_places),
     cmocka_unit_test(test_P10_close_frees_all_slots),
     cmocka_unit_test(test_P11_only_what_is_older_than_the_idle_limit_is_freed),
     cmocka_unit_test(test_P12_a_slot_that_could_not_be_freed_is_not_used_again),
@@ -729,7 +729,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_P14_the_report_of_a_supervisor_lists_used_and_unused_slots),
     cmocka_unit_test(test_P16_and_P17_the_allocation_goes_to_the_other_request),
     cmocka_unit_test(test_a_request_that_took_over_an_allocation_keeps_its_place),
-    cmocka_unit_test(test_P19_without_a_resource_manager_requests_wait_and_offers_serve_them),
+    cmocka_unit_test(
+        test_P19_and_B6_without_a_resource_manager_requests_wait_and_offers_serve_them),
     cmocka_unit_test(test_P21_and_P22_requests_time_out_and_a_late_offer_is_kept),
     cmocka_unit_test(test_P23_a_refused_request_fails_and_is_cancelled),
     cmocka_unit_test(test_P24_a_failed_allocation_fails_its_pending_request),

@@ -155,7 +155,7 @@ test_deactivated_slots_have_a_time_limit_again(void **state)
 }
 
 static void
-test_a_slot_with_tasks_is_released_when_the_last_one_leaves(void **state)
+test_T7_a_slot_with_tasks_is_released_when_the_last_one_leaves(void **state)
 {
     (void)state;
     struct world world;
@@ -208,7 +208,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_allocate_refuses_what_is_taken_missing_or_too_small),
     cmocka_unit_test(test_T15_a_slot_that_is_not_activated_times_out),
     cmocka_unit_test(test_deactivated_slots_have_a_time_limit_again),
-    cmocka_unit_test(test_a_slot_with_tasks_is_released_when_the_last_one_leaves),
+    cmocka_unit_test(test_T7_a_slot_with_tasks_is_released_when_the_last_one_leaves),
     cmocka_unit_test(test_lists),
 };
 

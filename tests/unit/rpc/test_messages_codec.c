@@ -13,7 +13,8 @@ static const struct sl_slot_list list = {.resource = "s1",
                                          .instance = UINT64_C(0x8000000000000001),
                                          .topology = "words",
                                          .slots = slots,
-                                         .count = array_size(slots)};
+                                         .count = array_size(slots),
+                                         .offer = 5};
 
 static void
 assert_slots(const struct sl_slot_list *seen)
@@ -45,10 +46,12 @@ test_lists_of_slots_come_back(void **state)
     sl_slot_offers_encode(&list, &bytes);
     assert_int_equal(sl_slot_offers_decode(bytes.data, bytes.size, &arena, &seen), 0);
     assert_string_equal(seen.topology, "words");
+    assert_int_equal(seen.offer, list.offer);
     assert_slots(&seen);
     sl_buf_clear(&bytes);
     sl_allocated_slots_encode(&list, &bytes);
     assert_int_equal(sl_allocated_slots_decode(bytes.data, bytes.size, &arena, &seen), 0);
+    assert_int_equal(seen.offer, list.offer);
     assert_slots(&seen);
     sl_buf_destroy(&bytes);
     sl_arena_destroy(&arena);

@@ -302,7 +302,7 @@ test_pieces_that_are_swept_fail_their_writer(void **state)
  */
 
 static void
-test_zk5_suspended_is_not_expired(void **state)
+test_zk5_B9_suspended_is_not_expired(void **state)
 {
     (void)state;
     struct sl_state_store *store = fixture_open();
@@ -760,7 +760,7 @@ main(void)
         CONFORMANCE_TEST(test_zk6_lost_answers_of_a_lock_leave_no_ghost),
         CONFORMANCE_TEST(test_zk6_an_attempt_that_is_given_up_is_deleted_by_guid),
         CONFORMANCE_TEST(test_pieces_that_are_swept_fail_their_writer),
-        CONFORMANCE_TEST(test_zk5_suspended_is_not_expired),
+        CONFORMANCE_TEST(test_zk5_B9_suspended_is_not_expired),
         CONFORMANCE_TEST(test_zk5_cut_off_longer_than_the_session_expires_when_it_is_back),
         CONFORMANCE_TEST(test_zk5_session_survives_a_server_that_is_down_longer_than_it),
         CONFORMANCE_TEST(test_an_answer_that_a_broken_connection_held_back_stays_lost),
