@@ -9,6 +9,7 @@
 #include <lua.h>
 
 #include "base/thread.h"
+#include "main/crew_main.h"
 #include "main/executor_main.h"
 #include "main/interrupt.h"
 #include "main/lua_state.h"
@@ -86,6 +87,7 @@ run(int argc, char **argv)
         return 1;
     }
     sl_executor_main_install(home);
+    sl_crew_main_install(home);
     sl_interrupt_install(L);
     int code = run_cli(L, argc, argv);
     lua_close(L);

@@ -25,6 +25,14 @@ local C, ffi = abi.C, abi.ffi
 
 local M = {}
 
+--- Runs an operation over streams of lists in virtual time; see streamlua.testing.streams.
+---@param inputs table
+---@param operation function
+---@param options? table
+function M.streams(inputs, operation, options)
+  return require('streamlua.testing.streams').run(inputs, operation, options)
+end
+
 ---@class streamlua.TestCluster
 local Cluster = {}
 Cluster.__index = Cluster

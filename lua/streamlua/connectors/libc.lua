@@ -160,6 +160,7 @@ local function stat_of(directory, path, flags)
     identity = ('%d:%d:%s'):format(result.dev_major, result.dev_minor, tostring(result.inode)),
     kind = kind == TYPE_DIRECTORY and 'directory' or kind == TYPE_REGULAR and 'file' or 'other',
     modified_s = tonumber(result.modified.sec),
+    modified_ms = tonumber(result.modified.sec) * 1000 + math.floor(result.modified.nsec / 1000000),
     mode = bit.band(result.mode, 0xfff),
   }
 end

@@ -2,6 +2,7 @@
 
 local abi = require 'streamlua.abi'
 local error_lines = require 'streamlua.cli.error_lines'
+local load = require 'streamlua.topology.load'
 local order = require 'streamlua.cli.order'
 local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
@@ -82,15 +83,12 @@ local function write_summary(context, path, topology, summary)
   if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
 end
 
-local function load_topology(context, args)
-  local load = require 'streamlua.topology.load'
+-- The program of the script, without errors, and with what executors load it.
+local function load_program(context, args)
   local options = { set = context.set, defaults = context.settings.config }
   -- Its code becomes this process's, so it can not be loaded in one of its own as other commands do.
   local topology = script.load(context, args.script,
     { defaults = options.defaults, is_limited = true })
-  if load.kind(topology) ~= 'topology' then
-    context:fail('invalid', ("script '%s'"):format(args.script), 'it returns no topology')
-  end
   for _, problem in ipairs(topology:validate()) do
     if problem.severity == 'error' then
       context:fail('invalid', ('%s:%d'):format(problem.file or args.script, problem.line or 1),
@@ -148,7 +146,10 @@ return {
   run = function(context, args)
     if context.output == 'json' then context:keep_stdout() end
     local run = require 'streamlua.runtime.run'
-    local topology, options = load_topology(context, args)
+    local topology, options = load_program(context, args)
+    if load.kind(topology) == 'streaming' then
+      return require('streamlua.cli.stream_run').run(context, args, topology, options)
+    end
     local is_json = context.output == 'json'
     local is_shown = context.quiet == 0 and not is_json
     local display = context:progress({ quiet = not is_shown })

@@ -1,0 +1,143 @@
+-- `streamlua run` on a stream program: progress for each batch, the summary, and how it ended.
+
+local M = {}
+
+-- Batches in a row slower than the interval before the user is told, and again.
+local SLOW_BATCHES, SLOW_AGAIN = 3, 20
+
+local function seconds_text(ms) return ms and ('%.3g s'):format(ms / 1000) or '-' end
+
+local function batch_line(batch, queued)
+  local failed = 0
+  for _, operation in ipairs(batch.output_operations) do
+    if operation.failure_reason then failed = failed + 1 end
+  end
+  return ('batch %d: %d records, scheduling delay %s, processing %s, total %s, queue %d%s'):format(
+    batch.time, batch.records, seconds_text(batch.scheduling_delay_ms),
+    seconds_text(batch.processing_delay_ms), seconds_text(batch.total_delay_ms), queued,
+    failed > 0 and (', %d failed'):format(failed) or '')
+end
+
+-- A document as JSON: keys of inputs are texts there, and an empty list is a list.
+local function portable(batch)
+  local copy = {}
+  for name, value in pairs(batch) do copy[name] = value end
+  copy.inputs = {}
+  for id, records in pairs(batch.inputs) do copy.inputs[tostring(id)] = records end
+  if next(copy.inputs) == nil then copy.inputs = nil end
+  if batch.metadata then
+    copy.metadata = {}
+    for id, text in pairs(batch.metadata) do copy.metadata[tostring(id)] = text end
+  end
+  return copy
+end
+
+-- Follows the batches of a run: progress lines, warnings, documents.
+local function follower(stream, display, is_shown, report)
+  local function watch(run, document)
+    if (document.processing_delay_ms or 0) <= stream.batch_ms then
+      run.slow = 0
+      return
+    end
+    run.slow = run.slow + 1
+    if run.slow == SLOW_BATCHES or run.slow % SLOW_AGAIN == 0 then
+      report(('warning: %d batches in a row took longer than the interval of %s; %d wait'):format(run.slow,
+        seconds_text(stream.batch_ms), run.waiting))
+    end
+  end
+  local self = { batches = {}, records = 0, slow = 0, waiting = 0, failure = nil }
+  function self.on_event(name, document)
+    if name == 'batch_submitted' then
+      self.waiting = self.waiting + 1
+    elseif name == 'receiver_error' or name == 'receiver_stopped' then
+      if document.last_error and document.last_error ~= '' then
+        report(('receiver %s: %s'):format(document.name, document.last_error))
+      end
+    elseif name == 'batch_completed' then
+      self.waiting = math.max(0, self.waiting - 1)
+      self.batches[#self.batches + 1] = portable(document)
+      self.records = self.records + document.records
+      for _, operation in ipairs(document.output_operations) do
+        if operation.failure_reason then
+          self.failure = self.failure or operation.failure_reason
+          report(('batch %d: %s (%s): %s'):format(document.time, operation.name, operation.call_site,
+            operation.failure_reason))
+        end
+      end
+      if is_shown then display:phase(batch_line(document, self.waiting)) end
+      watch(self, document)
+    end
+  end
+  return self
+end
+
+local function write_summary(context, path, summary)
+  local json = require 'streamlua.json'
+  local file, message = io.open(path, 'w')
+  if not file then context:fail('failed', 'summary', message) end
+  local ok, why = file:write(json.encode(summary), '\n')
+  file:close()
+  if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
+end
+
+-- Fails with an error of the program: its position becomes that of the error.
+local function fail(context, code, raised)
+  local err = require 'streamlua.err'
+  if err.is(raised) then context:fail_with(raised, 'run') end
+  local text = tostring(raised)
+  local first, more = text:match('^([^\n]*)\n?(.*)$')
+  local file, line, rest = first:match('^(.-):(%d+): (.*)$')
+  if file then
+    context:fail(code, ('%s:%s'):format(file, line), rest, nil,
+      { file = file, line = tonumber(line), traceback = more })
+  end
+  context:fail(code, 'run', first)
+end
+
+--- Runs a stream program; the exit code.
+---@param context table of the command line
+---@param args table of the command
+---@param stream streamlua.StreamingContext
+---@param options table set, defaults
+---@return integer
+function M.run(context, args, stream, options)
+  local runs = require 'streamlua.streaming.run'
+  local is_json = context.output == 'json'
+  local is_shown = context.quiet == 0 and not is_json
+  local display = context:progress({ quiet = not is_shown })
+  local function line(text)
+    if is_shown then
+      display:phase(text)
+    elseif not is_json then
+      context.stderr:write(text, '\n')
+    end
+  end
+  stream.warner = function(text) line('warning: ' .. text) end
+  stream.noter = line
+  local follow = follower(stream, display, is_shown, line)
+  local ok, outcome = pcall(runs.run, stream, {
+    executors = args.executors,
+    ttl_ms = args.ttl and args.ttl * 1000,
+    set = options.set,
+    defaults = options.defaults,
+    on_event = follow.on_event,
+    on_stop = function(reason)
+      if reason == 'signal' then line('stopping; interrupt again to end at once') end
+    end,
+  })
+  display:close()
+  if not ok then fail(context, 'invalid', outcome) end
+  local summary = { context = stream.name, batches = follow.batches, records = follow.records,
+    seconds = outcome.seconds }
+  if args.summary then write_summary(context, args.summary, summary) end
+  if is_json and outcome.reason ~= 'failed' then context:print_json(summary) end
+  if outcome.is_stuck then
+    context.stderr:write('error: run: a thread does not come back from user code\n')
+    context.stderr:flush()
+    require('streamlua.abi').C.sl_abi_process_exit(outcome.signal and 128 + outcome.signal or 1)
+  end
+  if outcome.failure then fail(context, 'failed', outcome.failure) end
+  return outcome.signal and 128 + outcome.signal or 0
+end
+
+return M

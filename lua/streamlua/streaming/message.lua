@@ -1,0 +1,33 @@
+--- Kinds of messages between the driver of a run and the members of its crew.
+--
+--     local message = require 'streamlua.streaming.message'
+--     print(message.TASK)
+
+return {
+  -- To the driver: the member can not go on; the text says why. core/main/crew_main.c knows it too.
+  BROKEN = 0,
+  -- To the driver: the script is loaded.
+  READY = 1,
+  -- To a member: {id, task}; back: {id, result} or {id, failure}.
+  TASK = 2,
+  RESULT = 3,
+  -- To the member of the output operations: {id, node, time, blocks}; back as for a task.
+  OUTPUT = 4,
+  -- To the driver: the program calls ssc:stop(options).
+  STOP = 5,
+  -- To the driver: a line for the user.
+  WARNING = 6,
+  -- To a member: run the receiver of a node; {node, worker}.
+  RECEIVE = 7,
+  -- To such a member: end the receiver; set its rate.
+  RECEIVER_STOP = 8,
+  RECEIVER_RATE = 9,
+  -- To the driver: {node} has started; {node, message}; {node, message, delay_ms} has ended.
+  RECEIVER_STARTED = 10,
+  RECEIVER_ERROR = 11,
+  RECEIVER_ENDED = 12,
+  -- To the driver: {node, id, addr, len, n} lies in memory.
+  BLOCK = 13,
+  -- To a member: leave.
+  LEAVE = 14,
+}

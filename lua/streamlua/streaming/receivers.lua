@@ -1,0 +1,315 @@
+--- The receivers of a context and their blocks, from the driver's side: run here, one after the other in
+--- coroutines, or by members of a pool.
+
+local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
+local message = require 'streamlua.streaming.message'
+local receive = require 'streamlua.streaming.receive'
+local wire = require 'streamlua.streaming.wire'
+
+local C, ffi = abi.C, abi.ffi
+local UNKNOWN = C.SL_STREAMING_UNKNOWN
+
+local M = {}
+
+---------------------------------------------------------------------------------------------------
+-- blocks
+
+local Blocks = {}
+Blocks.__index = Blocks
+
+local function keep_block(self, node, id, block)
+  self.blocks[node] = self.blocks[node] or {}
+  self.blocks[node][id] = block
+end
+
+local function from_log(self, node, info)
+  if info.wal_path == nil or info.wal_length <= 0 then return nil end
+  local path = ffi.string(info.wal_path)
+  if path == '' then return nil end
+  local segment = ffi.new('struct sl_wal_segment', { offset = info.wal_offset, length = info.wal_length,
+    path = path })
+  local wal = self:log_of(node)
+  local len = ffi.new('size_t[1]')
+  local bytes = C.sl_abi_wal_read(wal, segment, len)
+  if bytes == nil then
+    local _, failure = err.last()
+    self.context:warn('a block can not be read from the log: %s', tostring(failure))
+    return nil
+  end
+  local n, size = tonumber(info.records), tonumber(len[0])
+  local block = { n = n, addr = wire.keep(bytes, size), len = size, form = 'values' }
+  keep_block(self, node, tonumber(info.id), block)
+  return block
+end
+
+--- The folder of the log of an input's data, nil when it writes none.
+function Blocks:log_dir(node)
+  local context = self.context
+  if not context.write_ahead_log or not context.checkpoint_dir then return nil end
+  return ('%s/receivedData/%d'):format(context.checkpoint_dir, context.streams[node]:input_id())
+end
+
+--- The log of an input's data for this thread.
+function Blocks:log_of(node)
+  local wal = self.logs[node]
+  if not wal then
+    local dir = ('%s/receivedData/%d'):format(self.context.checkpoint_dir or '.',
+      self.context.streams[node]:input_id())
+    wal = ffi.gc(C.sl_abi_wal_new(dir, M.ROLLING_MS), C.sl_abi_wal_free)
+    self.logs[node] = wal
+  end
+  return wal
+end
+
+M.ROLLING_MS = 60000
+
+--- The block of this number, from memory or from the log; nil when it is lost.
+---@param node integer
+---@param id integer
+---@param info ffi.cdata* struct sl_streaming_block
+---@return table?
+function Blocks:block(node, id, info)
+  local own = self.blocks[node]
+  if own and own[id] then return own[id] end
+  if self.before_look_up then
+    self.before_look_up()
+    own = self.blocks[node]
+    if own and own[id] then return own[id] end
+  end
+  return from_log(self, node, info)
+end
+
+--- A block is not needed any more.
+function Blocks:drop(node, id)
+  local own = self.blocks[node]
+  if not own or not own[id] then return end
+  wire.free(own[id])
+  own[id] = nil
+end
+
+local function report(self, rc)
+  if rc < 0 then
+    local _, failure = err.last()
+    return nil, tostring(failure)
+  end
+  return self
+end
+
+local function base(context)
+  return { context = context, blocks = {}, logs = {}, runners = {} }
+end
+
+---------------------------------------------------------------------------------------------------
+-- in this Lua state
+
+local Inline = setmetatable({}, { __index = Blocks })
+Inline.__index = Inline
+
+local function inline_sink(self)
+  local context = self.context
+  local block = ffi.new('struct sl_streaming_block')
+  local segment = ffi.new('struct sl_wal_segment')
+  return {
+    started = function(stream)
+      return report(self, C.sl_abi_streaming_receiver_started(context.handle, stream.node, self.worker or 0))
+    end,
+    error = function(stream, text)
+      C.sl_abi_streaming_receiver_error(context.handle, stream.node, text)
+    end,
+    ended = function(stream, ending)
+      C.sl_abi_streaming_receiver_ended(context.handle, stream.node, ending.message,
+        ending.delay_ms or UNKNOWN)
+    end,
+    block = function(stream, data)
+      local n, len = tonumber(data.records), tonumber(data.len)
+      keep_block(self, stream.node, tonumber(data.id),
+        { n = n, addr = wire.keep(data.bytes, len), len = len, form = 'values' })
+      block.id, block.records, block.worker, block.is_valid = data.id, data.records, 'driver', 1
+      block.wal_path, block.wal_offset, block.wal_length = '', 0, 0
+      if self:log_dir(stream.node) then
+        local wal = self:log_of(stream.node)
+        if not report(self, C.sl_abi_wal_write(wal, data.bytes, len, context:now(), segment)) then
+          self:drop(stream.node, tonumber(data.id))
+          return nil
+        end
+        block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
+      end
+      local ok, problem = report(self, C.sl_abi_streaming_block_add(context.handle, stream.node, block))
+      if not ok then
+        self:drop(stream.node, tonumber(data.id))
+        context:warn('%s: a block of %d records was refused: %s', stream.node_name, n, problem)
+      end
+      return ok
+    end,
+  }
+end
+
+--- Starts the receiver of a node.
+function Inline:start(node)
+  local context = self.context
+  local stream = context.streams[node]
+  local runner = receive.new(stream, {
+    clock = context.clock and context.clock.handle or nil,
+    interval_ms = context.block_interval_ms,
+    max_rate = context.max_rate,
+    initial_rate = context.initial_rate,
+    sink = inline_sink(self),
+  })
+  function runner.wait_for_rate()
+    coroutine.yield('rate')
+    return runner.ending == nil
+  end
+  local body = coroutine.create(function()
+    if runner:start() then
+      while not runner.ending do coroutine.yield(runner:step() and 'more' or 'idle') end
+    end
+    runner:finish()
+  end)
+  self.runners[node] = { runner = runner, body = body }
+  self:step(node)
+end
+
+--- Asks it to end.
+function Inline:stop(node)
+  local entry = self.runners[node]
+  if not entry then return end
+  entry.runner.ending = entry.runner.ending or {}
+  self:step(node)
+end
+
+--- Sets its rate.
+function Inline:rate(node, rate)
+  local entry = self.runners[node]
+  if entry then C.sl_abi_block_generator_rate(entry.runner.generator, rate) end
+end
+
+-- Calls of poll in one moment; a receiver that floods is gone on with at the next one.
+local CALLS_A_MOMENT = 10000
+
+function Inline:step(node)
+  local entry = self.runners[node]
+  for _ = 1, CALLS_A_MOMENT do
+    if coroutine.status(entry.body) == 'dead' then
+      self.runners[node] = nil
+      return
+    end
+    entry.runner:flush()
+    local ok, what = coroutine.resume(entry.body)
+    if not ok then
+      self.runners[node] = nil
+      error(what, 0)
+    end
+    if what == 'rate' and C.sl_abi_block_generator_retry(entry.runner.generator) > 0 then return end
+    if what == 'idle' then return end
+  end
+end
+
+--- Lets all receivers work as far as they can now.
+function Inline:step_all()
+  if self.is_stepping then return end
+  self.is_stepping = true
+  local nodes = {}
+  for node in pairs(self.runners) do nodes[#nodes + 1] = node end
+  table.sort(nodes)
+  for _, node in ipairs(nodes) do self:step(node) end
+  self.is_stepping = false
+end
+
+--- The time of the clock at which a block is cut next or a rate allows more; nil: never.
+function Inline:due()
+  local least
+  for _, entry in pairs(self.runners) do
+    local time = C.sl_abi_block_generator_due(entry.runner.generator)
+    if time ~= UNKNOWN and (not least or time < least) then least = time end
+    local retry = C.sl_abi_block_generator_retry(entry.runner.generator)
+    if retry > 0 then
+      local at = self.context:now() + math.ceil(retry)
+      if not least or at < least then least = at end
+    end
+  end
+  return least
+end
+
+--- Receivers that run in the driver.
+---@param context table
+function M.inline(context) return setmetatable(base(context), Inline) end
+
+---------------------------------------------------------------------------------------------------
+-- in members of a pool
+
+local Remote = setmetatable({}, { __index = Blocks })
+Remote.__index = Remote
+
+--- Starts the receiver of a node on a free member.
+function Remote:start(node, worker)
+  local context = self.context
+  local member = table.remove(self.pool.idle)
+  if not member then
+    C.sl_abi_streaming_receiver_ended(context.handle, node, 'there is no thread for it', UNKNOWN)
+    return
+  end
+  self.runners[node] = { member = member, worker = worker }
+  self.pool:send(member, message.RECEIVE, {
+    node = node,
+    context = tonumber(ffi.cast('uintptr_t', context.handle)),
+    interval_ms = context.block_interval_ms,
+    max_rate = context.max_rate,
+    initial_rate = context.initial_rate,
+    wal_dir = self:log_dir(node),
+    wal_rolling_ms = M.ROLLING_MS,
+  })
+end
+
+function Remote:stop(node)
+  local entry = self.runners[node]
+  if entry then self.pool:send(entry.member, message.RECEIVER_STOP) end
+end
+
+function Remote:rate(node, rate)
+  local entry = self.runners[node]
+  if entry then self.pool:send(entry.member, message.RECEIVER_RATE, { rate = rate }) end
+end
+
+function Remote:step_all() end
+function Remote:due() end
+
+--- Receivers that run in members of a pool.
+---@param context table
+---@param pool table
+function M.remote(context, pool)
+  local self = setmetatable(base(context), Remote)
+  self.pool = pool
+  self.before_look_up = function()
+    while pool:hear(0) do end
+  end
+  pool:on(message.RECEIVER_STARTED, function(document)
+    local entry = self.runners[document.node]
+    if not entry then return end
+    local rc = C.sl_abi_streaming_receiver_started(context.handle, document.node, entry.worker)
+    if rc < 0 then
+      C.sl_error_clear()
+      entry.is_refused = true
+      self:stop(document.node)
+    end
+  end)
+  pool:on(message.RECEIVER_ERROR, function(document)
+    C.sl_abi_streaming_receiver_error(context.handle, document.node, document.message)
+  end)
+  pool:on(message.RECEIVER_ENDED, function(document)
+    local entry = self.runners[document.node]
+    self.runners[document.node] = nil
+    pool.idle[#pool.idle + 1] = document.member
+    if entry and not entry.is_refused then
+      C.sl_abi_streaming_receiver_ended(context.handle, document.node, document.message,
+        document.delay_ms or UNKNOWN)
+    end
+  end)
+  pool:on(message.BLOCK, function(document)
+    keep_block(self, document.node, document.id,
+      { n = document.n, addr = document.addr, len = document.len, form = 'values' })
+  end)
+  return self
+end
+
+return M
