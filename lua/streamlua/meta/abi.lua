@@ -691,6 +691,16 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field bytes ffi.cdata*
 ---@field len ffi.cdata*
 
+--- A crew: threads with a Lua state each that work for one driver. This is a bare header.
+---@class sl_crew: ffi.cdata*
+
+--- A message as its receiver sees it; the bytes are valid until the receiver's next message.
+---@class sl_crew_message: ffi.cdata*
+---@field bytes ffi.cdata*
+---@field len ffi.cdata*
+---@field kind integer
+---@field member integer
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -872,6 +882,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_STREAMING_EVENT_RECEIVER_STARTED integer
 ---@field SL_STREAMING_EVENT_RECEIVER_ERROR integer
 ---@field SL_STREAMING_EVENT_RECEIVER_STOPPED integer
+---@field SL_CREW_ANY integer
+---@field SL_CREW_SIGNAL integer
+---@field SL_CREW_ENDED integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -2467,5 +2480,87 @@ function C.sl_abi_checkpoint_node(checkpoint, index, out) end
 ---@param value ffi.cdata*
 ---@return integer
 function C.sl_abi_checkpoint_setting(checkpoint, index, key, value) end
+
+--- Makes a crew of `members` (>= 1); NULL with SL_EINVAL. Free it with sl_abi_crew_free.
+---@param members integer
+---@return sl_crew
+function C.sl_abi_crew_new(members) end
+
+--- Closes a crew, waits for its threads and frees it. NULL is fine.
+---@param crew sl_crew|ffi.cdata*
+function C.sl_abi_crew_free(crew) end
+
+--- Sets the text that every member reads when it starts.
+---@param crew sl_crew|ffi.cdata*
+---@param text string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_crew_set_boot(crew, text, len) end
+
+--- Returns that text (borrowed) and its length.
+---@param crew sl_crew|ffi.cdata*
+---@param len ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_crew_boot(crew, len) end
+
+--- Messages to the owner end the wait of this context (sl_abi_streaming_wait) from now on; NULL:
+--- they wake nobody. Before the threads are started.
+---@param crew sl_crew|ffi.cdata*
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_wakes(crew, context) end
+
+--- Starts all threads. SL_ESYS when one can not be, SL_EUNAVAIL when this process has no Lua states
+--- to give (a stock luajit).
+---@param crew sl_crew|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_start(crew) end
+
+--- Sends len bytes to a member, or to whichever comes first (SL_CREW_ANY). Any thread.
+---@param crew sl_crew|ffi.cdata*
+---@param member integer
+---@param kind integer
+---@param bytes string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_crew_send(crew, member, kind, bytes, len) end
+
+--- For a member: its next message, with takes_shared != 0 also one for any, waiting at most
+--- timeout_ms (negative: as long as it takes). Returns 1 with *message, 0 when there is none,
+--- SL_ECLOSED when the crew has been closed.
+---@param crew sl_crew|ffi.cdata*
+---@param member integer
+---@param takes_shared integer
+---@param timeout_ms number
+---@param message sl_crew_message|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_receive(crew, member, takes_shared, timeout_ms, message) end
+
+--- Sends len bytes to the owner. Any thread.
+---@param crew sl_crew|ffi.cdata*
+---@param member integer
+---@param kind integer
+---@param bytes string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_crew_post(crew, member, kind, bytes, len) end
+
+--- For the owner: its next message, likewise. Returns 1 with *message, or 0.
+---@param crew sl_crew|ffi.cdata*
+---@param timeout_ms number
+---@param message sl_crew_message|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_take(crew, timeout_ms, message) end
+
+--- Lets no member wait any more: they finish what they have and end.
+---@param crew sl_crew|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_close(crew) end
+
+--- From now on SIGINT and SIGTERM reach the crew's owner as messages (SL_CREW_SIGNAL). NULL gives
+--- them back their default. SL_ESYS when they can not be caught.
+---@param crew sl_crew|ffi.cdata*
+---@return integer
+function C.sl_abi_crew_catch_signals(crew) end
 
 return C
