@@ -705,6 +705,27 @@ entry_get_key(const struct sl_keyed_entry *entry, struct sl_value *out)
 }
 
 bool
+sl_keyed_find_i64(const struct sl_keyed *self, uint32_t group_index, uint32_t hash, int64_t value,
+                  struct sl_value *key)
+{
+    const struct sl_keyed_group *group = &self->groups[group_index];
+    if (group->count == 0) {
+        return false;
+    }
+    uint32_t slot = home_slot(hash, group->capacity);
+    while (group->entries[slot].key_kind != SL_KEYED_KEY_NONE) {
+        const struct sl_keyed_entry *entry = &group->entries[slot];
+        if (entry->hash == hash && entry->value_kind == SL_VALUE_INT64 &&
+            entry->value == (uint64_t)value) {
+            entry_get_key(entry, key);
+            return true;
+        }
+        slot = slot + 1 == group->capacity ? 0 : slot + 1;
+    }
+    return false;
+}
+
+bool
 sl_keyed_next(const struct sl_keyed *self, struct sl_keyed_iter *iter, struct sl_value *key,
               struct sl_value *value)
 {

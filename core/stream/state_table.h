@@ -121,6 +121,14 @@ int sl_keyed_put(struct sl_keyed *self, const struct sl_keyed_key *key,
 int sl_keyed_add(struct sl_keyed *self, const struct sl_keyed_key *key, double delta,
                  struct sl_value *out);
 
+/*
+ * The way back from a value that only one key has: the key in a group whose hash has these upper 32
+ * bits and whose value is this int64; false when there is none. Its bytes are valid until the next
+ * change of the state.
+ */
+bool sl_keyed_find_i64(const struct sl_keyed *self, uint32_t group, uint32_t hash, int64_t value,
+                       struct sl_value *key);
+
 /* Removes a key; false when it was not there. */
 bool sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key);
 
