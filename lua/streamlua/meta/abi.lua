@@ -701,6 +701,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field kind integer
 ---@field member integer
 
+--- The state of one partition of a stateful stream; see batch/state_map.h.
+---@class sl_state_map: ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -2562,5 +2565,168 @@ function C.sl_abi_crew_close(crew) end
 ---@param crew sl_crew|ffi.cdata*
 ---@return integer
 function C.sl_abi_crew_catch_signals(crew) end
+
+--- Makes an empty map, to be freed with sl_abi_state_map_free. NULL with SL_ENOMEM.
+---@return sl_state_map
+function C.sl_abi_state_map_new() end
+
+--- Frees a map with all entries; NULL is fine.
+---@param map sl_state_map|ffi.cdata*
+function C.sl_abi_state_map_free(map) end
+
+--- Returns how many entries there are.
+---@param map sl_state_map|ffi.cdata*
+---@return number
+function C.sl_abi_state_map_size(map) end
+
+--- Returns the bytes that all entries take outside the Lua heap.
+---@param map sl_state_map|ffi.cdata*
+---@return number
+function C.sl_abi_state_map_memory(map) end
+
+--- Removes all entries.
+---@param map sl_state_map|ffi.cdata*
+function C.sl_abi_state_map_clear(map) end
+
+--- Stores the value and the time of a key. Returns 1, 0 when there is none, or an error.
+---@param map sl_state_map|ffi.cdata*
+---@param key number
+---@param value sl_value|ffi.cdata*
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_get_number(map, key, value, time) end
+
+--- As sl_abi_state_map_get_number for a string of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param value sl_value|ffi.cdata*
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_get_string(map, key, len, value, time) end
+
+--- As sl_abi_state_map_get_number for an encoded key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param value sl_value|ffi.cdata*
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_get_encoded(map, key, len, value, time) end
+
+--- Sets the value of a key to a number, with a time.
+---@param map sl_state_map|ffi.cdata*
+---@param key number
+---@param value number
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_number_number(map, key, value, time) end
+
+--- As sl_abi_state_map_put_number_number for a string key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param value number
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_string_number(map, key, len, value, time) end
+
+--- As sl_abi_state_map_put_number_number for an encoded key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param value number
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_encoded_number(map, key, len, value, time) end
+
+--- Sets the value of a key, with a time, to value_len bytes: those of a string with
+--- SL_VALUE_STRING, any encoded value with SL_VALUE_TABLE.
+---@param map sl_state_map|ffi.cdata*
+---@param key number
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_number(map, key, tag, value, value_len, time) end
+
+--- As sl_abi_state_map_put_number for a string key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_string(map, key, len, tag, value, value_len, time) end
+
+--- As sl_abi_state_map_put_number for an encoded key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@param tag integer
+---@param value ffi.cdata*
+---@param value_len integer
+---@param time integer|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_put_encoded(map, key, len, tag, value, value_len, time) end
+
+--- Removes a key. Returns 1, 0 when it was not there, or an error.
+---@param map sl_state_map|ffi.cdata*
+---@param key number
+---@return integer
+function C.sl_abi_state_map_remove_number(map, key) end
+
+--- As sl_abi_state_map_remove_number for a string of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_state_map_remove_string(map, key, len) end
+
+--- As sl_abi_state_map_remove_number for an encoded key of len bytes.
+---@param map sl_state_map|ffi.cdata*
+---@param key ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_state_map_remove_encoded(map, key, len) end
+
+--- Stores the next entry of a walk and returns 1, or returns 0 at its end. A zeroed iterator starts
+--- at the first entry. The entry just given may be removed and values may be replaced; keys added
+--- meanwhile may be missed, and may make others be missed or seen twice.
+---@param map sl_state_map|ffi.cdata*
+---@param iter sl_keyed_iter|ffi.cdata*
+---@param key sl_value|ffi.cdata*
+---@param value sl_value|ffi.cdata*
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_walk(map, iter, key, value, time) end
+
+--- Stores the entry with the smallest time if that is below the threshold and returns 1, else
+--- returns 0. It comes again until it is removed or put with another time. Takes time in proportion
+--- to what it gives; the first call orders all entries once.
+---@param map sl_state_map|ffi.cdata*
+---@param threshold integer|ffi.cdata*
+---@param key sl_value|ffi.cdata*
+---@param value sl_value|ffi.cdata*
+---@param time ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_expired(map, threshold, key, value, time) end
+
+--- Writes all entries to a new file at a path, checksummed; the file appears whole or not at all.
+--- SL_ESYS when it can not be written.
+---@param map sl_state_map|ffi.cdata*
+---@param path string|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_save(map, path) end
+
+--- Puts the entries of a saved file. SL_ENOTFOUND without one, SL_EPROTO when it is not whole
+--- (nothing is put then), SL_ESYS when it can not be read.
+---@param map sl_state_map|ffi.cdata*
+---@param path string|ffi.cdata*
+---@return integer
+function C.sl_abi_state_map_load(map, path) end
 
 return C
