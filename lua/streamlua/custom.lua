@@ -3,7 +3,7 @@
 --
 --   local custom = require 'streamlua.custom'
 --   local kind = { what = 'packer', folder = 'packers', shape = '{ name=, pack= }',
---     functions = { 'pack' },
+--     functions = { 'pack' }, built_in = { 'round_robin' },
 --     fault = function(value) if not value.pack then return 'it has no pack function' end end }
 --   local path = assert(custom.find(kind, 'spread', { folder = 'scripts' }))
 --   local packer = assert(custom.load(kind, path))         -- {name=, path=, pack=}
@@ -46,7 +46,7 @@ local function folders(kind, folder)
 end
 
 --- The file of custom code, by name or path.
----@param kind table
+---@param kind table {what=, folder=, built_in= names}
 ---@param text string
 ---@param options table? {folder= of the topology's script}
 ---@return string? path
@@ -54,7 +54,7 @@ end
 function M.find(kind, text, options)
   if is_path(text) then
     if readable(text) then return text end
-    return nil, err.new('ENOTFOUND', 'no such file')
+    return nil, err.new('ENOTFOUND', ("%s '%s': no such file"):format(kind.what, text))
   end
   if text:find('^[%w_.-]+$') then
     for _, folder in ipairs(folders(kind, options and options.folder)) do
@@ -62,7 +62,8 @@ function M.find(kind, text, options)
       if readable(path) then return path end
     end
   end
-  return nil, err.new('EINVAL', ('no %s of that name'):format(kind.what))
+  return nil, err.new('EINVAL', ("%s '%s': no %s of that name (built in: %s)"):format(kind.what, text,
+    kind.what, table.concat(kind.built_in, ', ')))
 end
 
 local function user_failure(message, traceback)

@@ -61,6 +61,8 @@ function M.shown(value)
     return 'null'
   elseif kind == 'number' or kind == 'boolean' then
     return tostring(value)
+  elseif kind == 'cdata' then
+    return (tostring(value):gsub('[UL]+$', ''))
   elseif kind == 'table' then
     return 'a table'
   end

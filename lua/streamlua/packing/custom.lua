@@ -12,11 +12,13 @@
 local custom = require 'streamlua.custom'
 local document = require 'streamlua.packing.document'
 local err = require 'streamlua.err'
+local native = require 'streamlua.packing.native'
 
 local M = {}
 
 local PACKER = { what = 'packer', folder = 'packers', shape = '{ name=, pack=, repack= }',
-  functions = { 'pack', 'repack' }, command = { 'plan', '--request', '-', '--packing' } }
+  functions = { 'pack', 'repack' }, built_in = native.names,
+  command = { 'plan', '--request', '-', '--packing' } }
 
 function PACKER.fault(value)
   for _, key in ipairs(PACKER.functions) do

@@ -141,8 +141,9 @@ end
 local function config(faults, given)
   given = value_of(given)
   if given == nil then return {} end
-  if type(given) ~= 'table' then
-    faults:add('config', nil, 'must be a table, got ' .. shown(given))
+  if type(given) ~= 'table' or #given > 0 then
+    faults:add('config', nil, 'must be a table of settings by name, got '
+      .. (type(given) == 'table' and 'a list' or shown(given)))
     return {}
   end
   local result, keys = {}, {}
@@ -434,8 +435,8 @@ local function changes(faults, given, request)
       faults:add('changes', nil, ('names the unknown component %s (components: %s)'):format(
         shown(key), table.concat(names, ', ')))
     elseif value ~= nil and not is_whole(value, -M.MAX_INSTANCES, M.MAX_INSTANCES) then
-      faults:add('changes', nil, ("of '%s' must be a whole number, got %s"):format(key,
-        shown(value)))
+      faults:add('changes', nil, ("of '%s' must be a whole number within -%d..%d, got %s"):format(key,
+        M.MAX_INSTANCES, M.MAX_INSTANCES, shown(value)))
     elseif value ~= 0 then
       result[key] = value
     end

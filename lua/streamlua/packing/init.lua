@@ -14,7 +14,6 @@
 
 local custom = require 'streamlua.packing.custom'
 local document = require 'streamlua.packing.document'
-local err = require 'streamlua.err'
 local native = require 'streamlua.packing.native'
 local render = require 'streamlua.packing.render'
 
@@ -55,11 +54,7 @@ function M.packer(text, options)
     return { name = text, builtin = true, reload = function(self) return self end }
   end
   local path, fault = custom.find(text, options)
-  if not path then
-    fault.message = ("packer '%s': %s (built in: %s)"):format(text, fault.message,
-      table.concat(native.names, ', '))
-    return nil, fault
-  end
+  if not path then return nil, fault end
   local packer
   packer, fault = custom.load(path)
   if not packer then return nil, fault end
@@ -79,9 +74,7 @@ local function run(request, packer, options)
     if native.packers[packer] then return native.pack(request, packer) end
     if options.limits then
       local path, fault = custom.find(packer, options)
-      if not path then
-        return nil, err.new(fault.code, ("packer '%s': %s"):format(packer, fault.message))
-      end
+      if not path then return nil, fault end
       return custom.run(path, request, options.limits)
     end
     local fault

@@ -45,7 +45,7 @@ local function function_source(fn)
 end
 
 local function signature(lines, line)
-  return (lines[line]:gsub('^%s*', ''):gsub('^local%s+', ''))
+  return (lines[line]:gsub('^%s*', ''):gsub('^local%s+', ''):gsub('^function names%.', 'function '))
 end
 
 local function function_help(name, fn, wants_source)

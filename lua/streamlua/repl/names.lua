@@ -27,6 +27,37 @@ local function check(value, failure)
   return value
 end
 
+local function known(...)
+  local map = {}
+  for _, name in ipairs({ ... }) do map[name] = true end
+  return map
+end
+
+-- An argument of a type, said by the name of the function it is for.
+local function expect(value, wanted, text)
+  if type(value) ~= wanted then
+    error(err.new('EINVAL', ('%s, got %s'):format(text, value == nil and 'nothing'
+      or 'a ' .. type(value))), 0)
+  end
+  return value
+end
+
+-- Options of a function: {} when there are none; a name that is none of its own is an error.
+local function options_of(what, opts, names)
+  if opts == nil then return {} end
+  expect(opts, 'table', what .. ' takes its options as a table')
+  local list = {}
+  for name in pairs(names) do list[#list + 1] = name end
+  table.sort(list)
+  for key in pairs(opts) do
+    if not names[key] then
+      error(err.new('EINVAL', ("%s has no option '%s' (it has: %s)"):format(what, tostring(key),
+        table.concat(list, ', '))), 0)
+    end
+  end
+  return opts
+end
+
 local function plain_copy(value)
   if type(value) ~= 'table' then return value end
   local copy = {}
@@ -82,6 +113,7 @@ function M.make(session)
   --- Loads a topology script and checks it. Its module folder is where the script is.
   --- Example: t = load_topology 'wordcount.lua'
   function names.load_topology(path)
+    expect(path, 'string', 'load_topology takes the path of a script')
     local t, failure = load.script(path, { set = context.set, defaults = context.settings.config })
     if not t then
       local where = failure.line and ('%s:%d'):format(failure.file, failure.line)
@@ -102,18 +134,23 @@ function M.make(session)
 
   --- A packer by name (round_robin, first_fit_decreasing, resource_compliant_rr) or by the path of a
   --- Lua file; `:reload()` reads the file again.
-  function names.packer(name_or_path) return named(check(packing.packer(name_or_path)), 'packer') end
+  function names.packer(name_or_path)
+    expect(name_or_path, 'string', 'packer takes a name or a path')
+    return named(check(packing.packer(name_or_path)), 'packer')
+  end
 
   --- A scheduler by name (balanced, even, round_robin, packed, or one of scripts/schedulers) or by
   --- the path of a Lua file; `:reload()` reads the file again.
   function names.scheduler(name_or_path)
+    expect(name_or_path, 'string', 'scheduler takes a name or a path')
     return named(check(scheduling.scheduler(name_or_path)), 'scheduler')
   end
 
   --- Packs a topology into containers. opts: packer (name, path or packer), parallelism (by
   --- component), config, containers.
   function names.pack(t, opts)
-    opts = opts or {}
+    expect(t, 'table', 'pack takes a topology or a request')
+    opts = options_of('pack', opts, known('packer', 'packing', 'parallelism', 'config', 'containers'))
     local request = topology.is(t) and packing.request_from_topology(t, opts) or plain_copy(t)
     local plan = check(packing.pack(request, opts.packer or opts.packing))
     request_of[plan] = request
@@ -123,7 +160,7 @@ function M.make(session)
   --- Changes a plan: changes are signed by component, { count = 2, split = -1 }. opts: packer,
   --- containers.
   function names.repack(plan, changes, opts)
-    opts = opts or {}
+    opts = options_of('repack', opts, known('packer', 'packing', 'repacking', 'containers'))
     local request = request_of[plan]
     local changed = check(packing.repack(plan, changes, { request = request,
       repacker = opts.packer or opts.repacking or opts.packing, containers = opts.containers }))
@@ -135,7 +172,8 @@ function M.make(session)
   --- scheduler; default balanced), mode (keep, reassign, minimal, monitor), previous (assignment),
   --- parallelism (by component), dead (list of { supervisor =, port = }).
   function names.schedule(t, cluster, opts)
-    opts = opts or {}
+    expect(t, 'table', 'schedule takes a topology or a request')
+    opts = options_of('schedule', opts, known('scheduler', 'mode', 'previous', 'parallelism', 'dead'))
     local chosen = opts.scheduler or (topology.is(t) and t.config.scheduler) or scheduling.DEFAULT
     local name = type(chosen) == 'table' and chosen.name or chosen
     local request
@@ -192,12 +230,15 @@ function M.make(session)
 
   --- Runs a topology in this process until it is done or opts.ttl has passed ("5s"), and returns its
   --- summary; Ctrl-C drains it.
-  function names.run(t, opts) return M.run(session, t, opts or {}) end
+  function names.run(t, opts)
+    return M.run(session, t, options_of('run', opts, known('ttl', 'executors')))
+  end
 
   --- Tries a scheduler on random clusters and topologies and returns what it breaks, at most ten
   --- findings. opts: cases (100), seed (1).
   function names.fuzz(scheduler, opts)
-    return require('streamlua.repl.fuzz').run(scheduler, opts or {})
+    return require('streamlua.repl.fuzz').run(scheduler, options_of('fuzz', opts,
+      known('cases', 'seed')))
   end
 
   --- Connects to a running cluster by name. This version has no client for running clusters: it ends

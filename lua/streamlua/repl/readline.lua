@@ -17,11 +17,13 @@ local HISTORY_LINES = 2000
 local Editor = {}
 Editor.__index = Editor
 
--- What lua-readline does not offer: leaving SIGINT to us, and clearing the line that is being typed.
+-- What lua-readline does not offer: leaving SIGINT to us, clearing the line that is being typed, and
+-- letting go of the terminal in the right order.
 local function library()
   pcall(ffi.cdef, [[
     void rl_replace_line(const char *text, int clear_undo);
     int rl_on_new_line(void);
+    void rl_callback_handler_remove(void);
     extern int rl_end;
     extern int rl_catch_signals;
     int history_list_length(void);
@@ -110,6 +112,8 @@ function Editor:read(prompt)
     if wait(self.interrupt) then self.rl.read_char() end
     if not is_done and self.interrupt.take() then
       local was_typed = clear_line(self)
+      -- The module closes the terminal's stream first and lets readline write to it then.
+      if self.library then self.library.rl_callback_handler_remove() end
       self.rl.handler_remove()
       return nil, was_typed and 'dropped' or 'interrupt'
     end

@@ -56,7 +56,7 @@ local function pass(...) return ... end
 -- A chunk, or nil and 'incomplete' or 'error' with the message. An expression is given to `pass`, the
 -- chunk's argument: a plain `return` would be a tail call, and errors would lose their line.
 local function compile(text, chunk_name)
-  local chunk = loadstring('return ' .. text, chunk_name)
+  local chunk, as_value = loadstring('return ' .. text, chunk_name)
   if chunk then
     -- On a line of its own the bracket would make errors point there; behind a comment it must be.
     return loadstring('return (...)(' .. text .. ')', chunk_name)
@@ -65,7 +65,10 @@ local function compile(text, chunk_name)
   local message
   chunk, message = loadstring(without_local(text), chunk_name)
   if chunk then return chunk end
-  if message:find("'<eof>'", 1, true) then return nil, 'incomplete', message end
+  -- `1 +` is no statement, but as a value it only lacks its end.
+  if message:find("near '<eof>'$") or as_value:find("near '<eof>'$") then
+    return nil, 'incomplete', message
+  end
   return nil, 'error', message
 end
 

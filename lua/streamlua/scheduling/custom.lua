@@ -12,11 +12,13 @@
 local custom = require 'streamlua.custom'
 local document = require 'streamlua.scheduling.document'
 local err = require 'streamlua.err'
+local native = require 'streamlua.scheduling.native'
 
 local M = {}
 
 local SCHEDULER = { what = 'scheduler', folder = 'schedulers', shape = '{ name=, assign= }',
-  functions = { 'assign' }, command = { 'schedule', '--request', '-', '--scheduler' } }
+  functions = { 'assign' }, built_in = native.names,
+  command = { 'schedule', '--request', '-', '--scheduler' } }
 
 function SCHEDULER.fault(value)
   if type(value.assign) == 'function' then return nil end

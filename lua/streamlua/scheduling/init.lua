@@ -14,7 +14,6 @@
 local custom = require 'streamlua.scheduling.custom'
 local diff = require 'streamlua.scheduling.diff'
 local document = require 'streamlua.scheduling.document'
-local err = require 'streamlua.err'
 local evaluate = require 'streamlua.scheduling.evaluate'
 local from_topology = require 'streamlua.scheduling.topology'
 local native = require 'streamlua.scheduling.native'
@@ -67,15 +66,6 @@ function M.request_from_topology(topology, cluster, options)
   return from_topology.request(topology, cluster, options)
 end
 
--- The file of a custom scheduler; the error says which there are.
-local function find(text, options)
-  local path, fault = custom.find(text, options)
-  if path then return path end
-  local more = fault.code == 'EINVAL'
-    and (' (built in: %s)'):format(table.concat(native.names, ', ')) or ''
-  return nil, err.new(fault.code, ("scheduler '%s': %s%s"):format(text, fault.message, more))
-end
-
 --- A scheduler by name or path: a built-in {name=, builtin=true} or a custom one {name=, assign=,
 --- path=}; `:reload()` reads the file again.
 ---@param text string
@@ -86,7 +76,7 @@ function M.scheduler(text, options)
   if native.schedulers[text] then
     return { name = text, builtin = true, reload = function(self) return self end }
   end
-  local path, fault = find(text, options)
+  local path, fault = custom.find(text, options)
   if not path then return nil, fault end
   local scheduler
   scheduler, fault = custom.load(path)
@@ -124,7 +114,7 @@ function M.assign(request, scheduler, options)
   if options.limits then
     local text = type(scheduler) == 'table' and scheduler.path or scheduler
     local path
-    path, fault = find(text, options)
+    path, fault = custom.find(text, options)
     if not path then return nil, fault end
     return custom.run(path, normal, options.limits)
   end

@@ -10,7 +10,7 @@ local sandbox = require 'streamlua.sandbox'
 
 local function check_usage(context, args)
   if (args.script == nil) == (args.request == nil) then
-    context:fail('usage', 'plan', 'one of SCRIPT and --request FILE is needed',
+    context:fail('usage', 'plan', 'one of SCRIPT and --request FILE is needed, not both',
       "see 'streamlua plan --help'")
   elseif args.repacking and not args.from and not args.request then
     context:fail('usage', '--repacking', 'it needs --from, the plan to start from')

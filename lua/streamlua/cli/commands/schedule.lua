@@ -12,7 +12,7 @@ local scheduling = require 'streamlua.scheduling'
 local function check_usage(context, args)
   local has_previous = args.previous ~= nil
   if (args.script == nil) == (args.request == nil) then
-    context:fail('usage', 'schedule', 'one of SCRIPT and --request FILE is needed',
+    context:fail('usage', 'schedule', 'one of SCRIPT and --request FILE is needed, not both',
       "see 'streamlua schedule --help'")
   elseif args.script and not args.cluster_file then
     context:fail('usage', 'schedule', 'SCRIPT needs --cluster-file',
