@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -619,6 +620,81 @@ test_full_disk_is_an_error_and_no_damage(void **state)
     close_store(store);
 }
 
+/* Mounts a small file system of its own at a directory; false where that is not permitted. */
+static bool
+mount_small_disk(const char *dir)
+{
+    bool is_apart = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    return is_apart && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mkdir(dir, 0700) == 0 && mount("small", dir, "tmpfs", 0, "size=256k") == 0;
+}
+
+static void
+fill_a_small_disk(const char *argument, int in, int out)
+{
+    (void)in;
+    struct outcome outcome = {0};
+    char path[128];
+    int written = 0;
+    if (!mount_small_disk(argument)) {
+        tell(out, 'S');
+        return;
+    }
+    /* Something of others, which goes away later. */
+    snprintf(path, sizeof(path), "%s/others", argument);
+    uint8_t *bytes = pattern_new(60 * 1024, 1);
+    FILE *others = fopen(path, "w");
+    assert_int_equal(fwrite(bytes, 1, 60 * 1024, others), 60 * 1024);
+    assert_int_equal(fclose(others), 0);
+    kit_runner = sl_state_runner_new();
+    struct sl_state_store *store = open_dir(argument);
+    assert_int_equal(do_create(store, "/a", "before", 0), 0);
+    int status;
+    do {
+        snprintf(path, sizeof(path), "/n%d", written);
+        status = do_create_bytes(store, path, bytes, 10 * 1024, 0, &outcome);
+        written += status == 0;
+    } while (status == 0 && written < 100);
+    assert_int_equal(status, SL_ESYS);
+    assert_non_null(strstr(outcome.message, "No space left on device"));
+    assert_non_null(strstr(outcome.message, argument));
+    assert_missing(store, path);
+    assert_value(store, "/a", "before");
+    /* Again and again: nothing is damaged, and nothing of the failed writes stays. */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(do_set_bytes(store, "/a", bytes, 40 * 1024, 0, NULL), SL_ESYS);
+    }
+    assert_value(store, "/a", "before");
+    snprintf(path, sizeof(path), "%s/others", argument);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(do_set(store, "/a", "after", 0), 0);
+    close_store(store);
+    store = open_dir(argument);
+    assert_value(store, "/a", "after");
+    assert_int_equal(do_children(store, "/", &outcome), 0);
+    assert_int_equal(outcome.child_count, written + 1);
+    close_store(store);
+    sl_free(bytes);
+    outcome_destroy(&outcome);
+    sl_state_runner_free(kit_runner);
+    tell(out, 'D');
+}
+
+static void
+test_a_disk_that_is_really_full_is_an_error_and_no_damage(void **state)
+{
+    (void)state;
+    struct child child;
+    child_start(&child, fill_a_small_disk, root);
+    char said = child_read(&child);
+    assert_int_equal(child_wait(&child), 0);
+    if (said == 'S') {
+        print_message("skipped: a file system can not be mounted here\n");
+        skip();
+    }
+    assert_int_equal(said, 'D');
+}
+
 static void
 test_removed_directory_is_told(void **state)
 {
@@ -712,6 +788,7 @@ main(void)
         CONFORMANCE_TEST(test_directory_that_can_not_be_is_named),
         CONFORMANCE_TEST(test_missing_rights_are_named),
         CONFORMANCE_TEST(test_full_disk_is_an_error_and_no_damage),
+        CONFORMANCE_TEST(test_a_disk_that_is_really_full_is_an_error_and_no_damage),
         CONFORMANCE_TEST(test_removed_directory_is_told),
         CONFORMANCE_TEST(test_writer_that_hangs_is_named),
         CONFORMANCE_TEST(test_s17_descriptors_are_close_on_exec_and_given_back),

@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -26,6 +27,9 @@ enum {
 
 struct zk_member {
     pid_t pid;
+    /* Its address, and the process in whose network it runs (0: in the test's). */
+    char host[24];
+    pid_t network;
     int client_port;
     int peer_port;
     int election_port;
@@ -71,15 +75,16 @@ zk_write_config(const struct zk_ensemble *ensemble, int index)
     fprintf(file,
             "tickTime=200\ninitLimit=50\nsyncLimit=5\nminSessionTimeout=400\n"
             "maxSessionTimeout=60000\ndataDir=%s/%d/data\nclientPort=%d\n"
-            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+            "clientPortAddress=%s\nadmin.enableServer=false\n"
             "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,wchs,dump,conf,isro\n"
             "maxClientCnxns=0\n",
-            ensemble->dir, index, member->client_port);
+            ensemble->dir, index, member->client_port, member->host);
     if (ensemble->count > 1) {
         fprintf(file, "quorumListenOnAllIPs=false\n");
         for (int i = 0; i < ensemble->count; i++) {
-            fprintf(file, "server.%d=127.0.0.1:%d:%d\n", i + 1, ensemble->members[i].peer_port,
-                    ensemble->members[i].election_port);
+            const struct zk_member *peer = &ensemble->members[i];
+            fprintf(file, "server.%d=%s:%d:%d\n", i + 1, peer->host, peer->peer_port,
+                    peer->election_port);
         }
         snprintf(path, sizeof(path), "%s/%d/data/myid", ensemble->dir, index);
         FILE *id = fopen(path, "w");
@@ -87,6 +92,21 @@ zk_write_config(const struct zk_ensemble *ensemble, int index)
         fclose(id);
     }
     fclose(file);
+}
+
+/* Moves this process into the network of another; 0: it stays. */
+static bool
+zk_enter_network(pid_t network)
+{
+    char path[32];
+    if (network == 0) {
+        return true;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)network);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_in = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
+    close(fd);
+    return is_in;
 }
 
 static void
@@ -105,6 +125,9 @@ zk_start_member(struct zk_ensemble *ensemble, int index)
         if (getppid() != parent) {
             _exit(1);
         }
+        if (!zk_enter_network(ensemble->members[index].network)) {
+            _exit(126);
+        }
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, 1);
         dup2(fd, 2);
@@ -118,14 +141,17 @@ zk_start_member(struct zk_ensemble *ensemble, int index)
 
 /* The answer to `srvr`, or nothing while the member does not serve: it says "Mode: ..." then. */
 static void
-zk_ask(int port, char *text, size_t size)
+zk_ask(const struct zk_member *member, char *text, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)member->client_port)};
     struct timeval limit = {0, 150000};
     size_t got = 0;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    inet_pton(AF_INET, member->host, &address.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    /* A host that is cut off answers nothing: this limits the attempt to connect. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
         write(fd, "srvr", 4) == 4) {
         ssize_t part;
@@ -150,7 +176,7 @@ zk_wait_member(const struct zk_ensemble *ensemble, int index)
                      index);
         }
         poll(NULL, 0, 20);
-        zk_ask(ensemble->members[index].client_port, text, sizeof(text));
+        zk_ask(&ensemble->members[index], text, sizeof(text));
     } while (strstr(text, "Mode: ") == NULL);
 }
 
@@ -158,22 +184,30 @@ static bool
 zk_is_leader(const struct zk_ensemble *ensemble, int index)
 {
     char text[1024];
-    zk_ask(ensemble->members[index].client_port, text, sizeof(text));
+    zk_ask(&ensemble->members[index], text, sizeof(text));
     return strstr(text, "Mode: leader") != NULL;
 }
 
+/* Chooses a folder, addresses and ports. */
 static void
-zk_start(struct zk_ensemble *ensemble, int count)
+zk_prepare(struct zk_ensemble *ensemble, int count)
 {
     memset(ensemble, 0, sizeof(*ensemble));
     strcpy(ensemble->dir, "/tmp/sl-zookeeper-XXXXXX");
     assert_non_null(mkdtemp(ensemble->dir));
     ensemble->count = count;
     for (int i = 0; i < count; i++) {
+        strcpy(ensemble->members[i].host, "127.0.0.1");
         ensemble->members[i].client_port = zk_free_port();
         ensemble->members[i].peer_port = zk_free_port();
         ensemble->members[i].election_port = zk_free_port();
     }
+}
+
+static void
+zk_start_prepared(struct zk_ensemble *ensemble)
+{
+    int count = ensemble->count;
     for (int i = 0; i < count; i++) {
         zk_write_config(ensemble, i);
         zk_start_member(ensemble, i);
@@ -181,6 +215,13 @@ zk_start(struct zk_ensemble *ensemble, int count)
     for (int i = 0; i < count; i++) {
         zk_wait_member(ensemble, i);
     }
+}
+
+static void
+zk_start(struct zk_ensemble *ensemble, int count)
+{
+    zk_prepare(ensemble, count);
+    zk_start_prepared(ensemble);
 }
 
 static void
@@ -218,13 +259,13 @@ zk_stop(struct zk_ensemble *ensemble)
     nftw(ensemble->dir, zk_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* "127.0.0.1:port,..." of all members. */
+/* "host:port,..." of all members. */
 static void
 zk_hosts(const struct zk_ensemble *ensemble, char *text, size_t size)
 {
     size_t used = 0;
     for (int i = 0; i < ensemble->count; i++) {
-        used += (size_t)snprintf(text + used, size - used, "%s127.0.0.1:%d", i > 0 ? "," : "",
-                                 ensemble->members[i].client_port);
+        used += (size_t)snprintf(text + used, size - used, "%s%s:%d", i > 0 ? "," : "",
+                                 ensemble->members[i].host, ensemble->members[i].client_port);
     }
 }
