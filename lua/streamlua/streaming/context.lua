@@ -14,6 +14,7 @@ local clocks = require 'streamlua.streaming.clock'
 local err = require 'streamlua.err'
 local events = require 'streamlua.streaming.event'
 local rdds = require 'streamlua.streaming.rdd'
+local recovery = require 'streamlua.streaming.recovery'
 local site = require 'streamlua.streaming.site'
 local sources = require 'streamlua.streaming.source'
 local streams = require 'streamlua.streaming.stream'
@@ -86,6 +87,7 @@ local OPTIONS = {
   receiver_restart_delay = duration_field('receiver_restart_ms'),
   catch_up = number_field('catch_up_max', 0, true),
   skip_down_time = boolean_field('skip_down_time'),
+  drop_missing_state = boolean_field(nil),
   retained_batches = number_field('retained_batches', 1, true),
   pid_proportional = number_field('proportional', 0),
   pid_integral = number_field('integral', 0),
@@ -137,6 +139,21 @@ end
 function M.new(options)
   check_options(options)
   local batch_ms = streams.duration_ms('context: batch', options.batch)
+  local checkpoint = recovery.for_context(options.checkpoint)
+  local differences
+  if checkpoint then
+    local own = {}
+    for name, value in pairs(options) do own[name] = value end
+    options = own
+    differences = recovery.merge_settings(checkpoint, options)
+    if checkpoint.batch_ms ~= batch_ms then
+      differences[#differences + 1] = ('the batch interval is %d ms there and stays so, the script says %d ms')
+        :format(checkpoint.batch_ms, batch_ms)
+      batch_ms = checkpoint.batch_ms
+    end
+  end
+  local script = site.find()
+  local script_hash = recovery.script_hash(script)
   local fields = {}
   for name, apply in pairs(OPTIONS) do
     if apply and options[name] ~= nil then apply(fields, options[name], name) end
@@ -145,6 +162,7 @@ function M.new(options)
   C.sl_abi_streaming_options_default(settings)
   settings.name, settings.batch_ms = options.name, batch_ms
   if options.checkpoint then settings.checkpoint_dir = options.checkpoint end
+  settings.script, settings.script_hash = script, script_hash
   for field, value in pairs(fields) do settings[field] = value end
   local handle = C.sl_abi_streaming_new(settings, options.clock and options.clock.handle or nil)
   if handle == nil then raise_last('context') end
@@ -158,6 +176,14 @@ function M.new(options)
     clock = options.clock,
     default_partitions = options.default_partitions or 2,
     write_ahead_log = options.write_ahead_log or false,
+    drops_missing_state = options.drop_missing_state or false,
+    script_hash = script_hash,
+    -- What the checkpoint that is taken over has otherwise, and that checkpoint (`streamlua run`).
+    differences = differences,
+    checkpoint_found = checkpoint,
+    settings = {},
+    -- States by batch that are to be complete when the batch is.
+    versions = {},
     call_site = site.text(),
     -- Streams by their number in C, and how many operations the user has declared.
     streams = {},
@@ -178,6 +204,7 @@ function M.new(options)
   self.receivers = receivers.inline(self)
   self.env = rdds.inline({ default_partitions = self.default_partitions })
   self.env.fetch, self.env.free = wire.fetch, wire.free
+  for _, name in ipairs(recovery.SETTINGS) do self.settings[name] = options[name] end
   if options.remember ~= nil then self:remember(options.remember) end
   return self
 end
@@ -275,6 +302,11 @@ function Context:dataset(stream, time)
   if not rdd then return nil end
   if bit.band(marks, MARK_PERSIST) ~= 0 then rdd:persist() end
   rdd.must_save = bit.band(marks, MARK_CHECKPOINT) ~= 0
+  return self:remember_dataset(stream, time, rdd)
+end
+
+--- Has C remember a dataset of a stream.
+function Context:remember_dataset(stream, time, rdd)
   rdd.is_remembered = true
   self.last_handle = self.last_handle + 1
   self.datasets[self.last_handle] = rdd
@@ -340,12 +372,16 @@ local function note_failure(self, text)
   self.failure = self.failure or text
 end
 
--- Ends a job; error nil when it went well.
+-- Ends a job; error nil when it went well. The last one of a batch completes its states too.
 local function end_job(self, id, time, place, failure)
   local jobs = self.jobs[time]
   if jobs then
     jobs[place] = nil
-    if next(jobs) == nil then self.jobs[time] = nil end
+    if next(jobs) == nil then
+      self.jobs[time] = nil
+      local ok, raised = pcall(recovery.complete, self, time)
+      if not ok then failure = failure or site.raised(raised) end
+    end
   end
   if failure then note_failure(self, failure) end
   C.sl_abi_streaming_job_end(self.handle, id, failure)
@@ -415,11 +451,19 @@ local HANDLERS = {
   [tonumber(C.SL_STREAMING_WORK_DROP_BLOCK)] = function(self, _, id, node)
     self.receivers:drop(node, tonumber(id))
   end,
+  [tonumber(C.SL_STREAMING_WORK_CLEAN_LOG)] = function(self, time, _, node)
+    self.receivers:clean_log(node, time)
+  end,
+  [tonumber(C.SL_STREAMING_WORK_SAVE_STATE)] = function(self, time)
+    recovery.save_all(self, time)
+    C.sl_abi_streaming_state_saved(self.handle)
+  end,
   [tonumber(C.SL_STREAMING_WORK_RATE)] = function(self, _, _, node)
     self.receivers:rate(node, self.work.rate)
   end,
   [tonumber(C.SL_STREAMING_WORK_CHECKPOINT)] = function(self)
-    C.sl_abi_streaming_checkpoint_write(self.handle, nil, 0)
+    local section = recovery.section(self)
+    C.sl_abi_streaming_checkpoint_write(self.handle, section, #section)
   end,
 }
 M.HANDLERS = HANDLERS
@@ -551,7 +595,9 @@ local LAST_MS = 2 ^ 53
 -- Works until the context has stopped; a manual clock moves on as far as needed.
 local function work_to_stop(self)
   while true do
+    -- Twice: what was done last may have ended a phase of the stop.
     local what, time = self:work_off()
+    if what ~= 'stopped' then what, time = self:work_off() end
     if what == 'stopped' then return end
     if self.clock and C.sl_abi_streaming_is_idle(self.handle) == 1 and time then
       if time > self.clock:now() then self.clock:move(math.min(time, LAST_MS)) end

@@ -15,6 +15,7 @@ local M = {}
 
 local parts = {
   context = { 'streamlua.streaming.context', 'new' },
+  get_or_create = { 'streamlua.streaming.recovery', 'get_or_create' },
   active = { 'streamlua.streaming.context', 'active' },
   state_spec = { 'streamlua.streaming.state', 'state_spec' },
   NONE = { 'streamlua.streaming.rdd', 'NONE' },

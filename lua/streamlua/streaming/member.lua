@@ -5,6 +5,7 @@ local buffer = require 'string.buffer'
 local abi = require 'streamlua.abi'
 local load = require 'streamlua.topology.load'
 local message = require 'streamlua.streaming.message'
+local mode = require 'streamlua.streaming.mode'
 local rdds = require 'streamlua.streaming.rdd'
 local site = require 'streamlua.streaming.site'
 local tasks = require 'streamlua.streaming.task'
@@ -73,6 +74,7 @@ return function(crew, member)
   local boot = boot_of(crew)
   -- luacheck: globals print
   print = require 'streamlua.runtime.print'
+  mode.is_member = true
   local context, failure = load.script(boot.script, { set = boot.set, defaults = boot.defaults })
   if not context then error(tostring(failure), 0) end
   local post = poster(crew, member)

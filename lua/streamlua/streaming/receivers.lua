@@ -64,6 +64,11 @@ end
 
 M.ROLLING_MS = 60000
 
+--- Deletes the files of an input's log that end before a time.
+function Blocks:clean_log(node, time)
+  if self:log_dir(node) then C.sl_abi_wal_clean(self:log_of(node), time) end
+end
+
 --- The block of this number, from memory or from the log; nil when it is lost.
 ---@param node integer
 ---@param id integer

@@ -9,6 +9,7 @@ local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
 local message = require 'streamlua.streaming.message'
 local pools = require 'streamlua.streaming.pool'
+local recovery = require 'streamlua.streaming.recovery'
 local receivers = require 'streamlua.streaming.receivers'
 
 local C = abi.C
@@ -145,6 +146,9 @@ function M.run(context, options)
   pool:start()
   local ok, raised = pcall(function()
     if await_ready(self) then
+      if context.checkpoint_found and not context.is_restored then
+        recovery.restore(context, context.checkpoint_found)
+      end
       context:start()
       work(self)
     end

@@ -475,7 +475,35 @@ local function version(stream, time, before, fields)
   end
   -- The tables hold the records; there is nothing to keep beside them.
   self.persist = function(made) return made end
+  stream.newest = self
+  local context = stream.context
+  context.versions[time] = context.versions[time] or {}
+  table.insert(context.versions[time], self)
   return self
+end
+
+--- The version that a file of a checkpoint holds, as the newest one of a stream.
+---@param stream streamlua.DStream
+---@param time integer
+---@param path string
+function M.restore(stream, time, path)
+  local tables = tables_of(stream)
+  state_maps.load(tables.maps, path, function(key) return pass.bucket(key, stream.partitions) + 1 end)
+  for p = 1, stream.partitions do
+    tables.applied[p] = time
+    tables.sizes[p] = tables.maps[p]:size()
+  end
+  stream.is_filled = true
+  local made = version(stream, time, nil, {})
+  made.is_ready = true
+  stream.context.versions[time] = nil
+  if stream.keeps_history then
+    made.blocks = {}
+    for p = 1, stream.partitions do
+      made.blocks[p] = stream.context.env.store(read_map(tables.maps[p], nil))
+    end
+  end
+  return made
 end
 
 local STATE_FLAGS = bit.bor(C.SL_STREAMING_MUST_CHECKPOINT, C.SL_STREAMING_STATEFUL,
@@ -683,7 +711,7 @@ function M.incremental(self, op, options)
       local before
       if not is_first(stream, time) then before = stream:get_or_compute(time - slide) end
       local zero = first(stream.context.handle)
-      local is_new = before == nil and not stream.is_restored
+      local is_new = before == nil
       local prev_end, prev_begin = time - slide, begin - slide
       local made = version(stream, time, before, { read_input = function(made)
         if made.is_new or stream.must_rebuild then

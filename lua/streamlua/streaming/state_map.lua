@@ -10,7 +10,7 @@ local abi = require 'streamlua.abi'
 local states = require 'streamlua.runtime.state'
 local value = require 'streamlua.runtime.value'
 
-local C, ffi = abi.C, abi.ffi
+local ffi = abi.ffi
 
 local M = {}
 
@@ -90,6 +90,75 @@ function Map:expired(threshold)
   end
 end
 
+local MAGIC = 'SLSTATE1'
+
+-- Sections of a file: a length of 16 digits and the bytes; the first one is a table of both tables' keys.
+local function write_section(file, bytes)
+  assert(file:write(('%016d'):format(#bytes)))
+  assert(file:write(bytes))
+end
+
+--- Writes tables into one file, which appears complete or not at all. Raises when it can not.
+---@param addresses table[]
+---@param path string
+function M.save(addresses, path)
+  local temporary = path .. '.new'
+  local file = assert(io.open(temporary, 'wb'))
+  local ok, problem = pcall(function()
+    assert(file:write(MAGIC))
+    for _, address in ipairs(addresses) do
+      local map = M.wrap(address)
+      for group = 0, GROUPS - 1 do
+        write_section(file, (assert(map.items:export_group(group))))
+        write_section(file, (assert(map.times:export_group(group))))
+      end
+    end
+    write_section(file, MAGIC)
+  end)
+  local closed, why = file:close()
+  if ok and not closed then ok, problem = false, why end
+  if ok then ok, problem = os.rename(temporary, path) end
+  if not ok then
+    os.remove(temporary)
+    error(("state file '%s': %s"):format(path, tostring(problem)), 0)
+  end
+end
+
+local function read_section(file)
+  local digits = file:read(16)
+  local length = tonumber(digits)
+  if not length then return nil end
+  local bytes = length == 0 and '' or file:read(length)
+  if not bytes or #bytes ~= length then return nil end
+  return bytes
+end
+
+--- Reads such a file into tables, `place(key)` says into which; what they held is gone. Raises when the
+--- file is damaged.
+---@param maps table[]
+---@param path string
+---@param place fun(key: any): integer
+function M.load(maps, path, place)
+  local file = assert(io.open(path, 'rb'))
+  local parts = {}
+  local is_whole = file:read(#MAGIC) == MAGIC
+  while is_whole do
+    local bytes = read_section(file)
+    if bytes == MAGIC then break end
+    is_whole = bytes ~= nil
+    parts[#parts + 1] = bytes
+  end
+  file:close()
+  if not is_whole or #parts % 2 ~= 0 then error(("state file '%s' is damaged"):format(path), 0) end
+  for _, map in ipairs(maps) do map:clear() end
+  local read = M.new('restored')
+  for i = 1, #parts, 2 do
+    assert(read.items:import(parts[i]))
+    assert(read.times:import(parts[i + 1]))
+  end
+  for key, item in read.items:each() do maps[place(key)]:put(key, item, read.times:get(key)) end
+end
+
 --- What is wrong with a value that can not be stored ('function value' and so on), or nil.
 function M.problem(item)
   if type(item) == 'number' or type(item) == 'string' or type(item) == 'boolean' then return nil end
@@ -102,7 +171,5 @@ end
 function M.shown(key)
   return type(key) == 'string' and ("'%s'"):format(key) or tostring(key)
 end
-
-assert(C)
 
 return M

@@ -4,7 +4,38 @@
 
 local streaming = require 'streamlua.streaming'
 
+local lfs = require 'lfs'
+local stdlib = require 'posix.stdlib'
+
 local M = {}
+
+local folder
+
+--- A folder of the present test, in memory where the system has such a place: checkpoints are synced to
+--- their disk many times a test.
+function M.folder()
+  if not folder then
+    local base = lfs.attributes('/dev/shm', 'mode') == 'directory' and '/dev/shm' or os.getenv('TMPDIR') or '/tmp'
+    folder = assert(stdlib.mkdtemp(base .. '/streamlua-XXXXXX'))
+  end
+  return folder
+end
+
+--- Writes a file in a folder, which is made.
+function M.write(dir, name, text)
+  lfs.mkdir(dir)
+  local file = assert(io.open(dir .. '/' .. name, 'wb'))
+  file:write(text)
+  file:close()
+end
+
+--- Ends what a test that failed left running, and removes its folder.
+function M.clean()
+  local left = streaming.active()
+  if left then left:stop() end
+  if folder then os.execute(("rm -rf '%s'"):format(folder)) end
+  folder = nil
+end
 
 local function text_of(item)
   if item == streaming.NONE then return 'nil' end

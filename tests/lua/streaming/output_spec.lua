@@ -1,5 +1,5 @@
 local streaming = require 'streamlua.streaming'
-local files = require 'support.files'
+local helper = require 'lua.streaming.helper'
 local show = require 'streamlua.streaming.show'
 
 -- Runs batches of a queue with an output operation; what print wrote.
@@ -23,7 +23,7 @@ local function read(path)
 end
 
 describe('output operations', function()
-  after_each(files.clean)
+  after_each(helper.clean)
 
   it('print shows the time, the first records, dots when there are more', function()
     local rule = ('-'):rep(43)
@@ -52,7 +52,7 @@ describe('output operations', function()
   end)
 
   it('save_as_text_files writes a file a partition and replaces what is there (T119)', function()
-    local prefix = files.folder() .. '/deep/out'
+    local prefix = helper.folder() .. '/deep/out'
     for _ = 1, 2 do
       run({ { 'a', 'b', { 'c', 1 } }, {} }, function(s) s:save_as_text_files(prefix, 'txt') end)
       assert.equal('a\n', read(prefix .. '-1000.txt/part-00000'))

@@ -1,7 +1,6 @@
 local streaming = require 'streamlua.streaming'
 local testing = require 'streamlua.testing'
 local helper = require 'lua.streaming.helper'
-local files = require 'support.files'
 
 local S = helper.batches('a / a,b / a,b,c / a,b / a / {}')
 
@@ -17,8 +16,8 @@ end
 
 describe('streams with state', function()
   local folder
-  before_each(function() folder = files.folder() end)
-  after_each(files.clean)
+  before_each(function() folder = helper.folder() end)
+  after_each(helper.clean)
 
   local function run(lists, operation, batches, more)
     local options = { checkpoint = folder .. '/c' }

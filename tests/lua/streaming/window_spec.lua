@@ -1,7 +1,6 @@
 local streaming = require 'streamlua.streaming'
 local testing = require 'streamlua.testing'
 local helper = require 'lua.streaming.helper'
-local files = require 'support.files'
 
 local add, subtract = helper.add, helper.subtract
 local SIX = helper.batches('0 / 1 / 2 / 3 / 4 / 5')
@@ -29,8 +28,8 @@ end
 
 describe('windows', function()
   local folder
-  before_each(function() folder = files.folder() end)
-  after_each(files.clean)
+  before_each(function() folder = helper.folder() end)
+  after_each(helper.clean)
 
   local function run(lists, operation, batches)
     return (testing.streams(lists, operation, { batches = batches, context = { checkpoint = folder .. '/c' } }))

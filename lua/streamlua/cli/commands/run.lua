@@ -86,6 +86,8 @@ end
 -- The program of the script, without errors, and with what executors load it.
 local function load_program(context, args)
   local options = { set = context.set, defaults = context.settings.config }
+  -- A stream program goes on where its checkpoint ends.
+  require('streamlua.streaming.mode').is_automatic = true
   -- Its code becomes this process's, so it can not be loaded in one of its own as other commands do.
   local topology = script.load(context, args.script,
     { defaults = options.defaults, is_limited = true })
