@@ -27,6 +27,18 @@ double sl_keyed_memory(const struct sl_keyed *state);
 /* Returns the number of key groups. */
 uint32_t sl_keyed_groups(const struct sl_keyed *state);
 
+/* Returns the state's places, which live as long as the state; NULL for NULL. */
+const struct sl_keyed_places *sl_keyed_places(const struct sl_keyed *state);
+
+/*
+ * Remembers the entry of a string key of len bytes. Returns its index in the places' entries, which
+ * holds until their `moves` changes, or SL_ENOTFOUND, or SL_ELIMIT when all places are taken.
+ */
+int32_t sl_keyed_remember_string(struct sl_keyed *state, const char *key, size_t len);
+
+/* Frees all places, which changes their `moves`. */
+void sl_keyed_forget_all(struct sl_keyed *state);
+
 /* Removes all entries. */
 void sl_keyed_remove_all(struct sl_keyed *state);
 

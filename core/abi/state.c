@@ -106,6 +106,28 @@ sl_keyed_groups(const struct sl_keyed *state)
     return state != NULL ? state->key_groups : 0;
 }
 
+const struct sl_keyed_places *
+sl_keyed_places(const struct sl_keyed *state)
+{
+    return state != NULL ? &state->places : NULL;
+}
+
+int32_t
+sl_keyed_remember_string(struct sl_keyed *state, const char *key, size_t len)
+{
+    struct sl_keyed_key made;
+    int rc = string_key(state, key, len, &made);
+    return rc == 0 ? sl_keyed_remember(state, &made) : rc;
+}
+
+void
+sl_keyed_forget_all(struct sl_keyed *state)
+{
+    if (state != NULL) {
+        sl_keyed_forget(state);
+    }
+}
+
 void
 sl_keyed_remove_all(struct sl_keyed *state)
 {

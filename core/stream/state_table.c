@@ -101,8 +101,16 @@ sl_keyed_destroy(struct sl_keyed *self)
         sl_keyed_clear(self);
         sl_free(self->groups);
     }
+    sl_free(self->places.entries);
     sl_buf_destroy(&self->exported);
     memset(self, 0, sizeof(*self));
+}
+
+void
+sl_keyed_forget(struct sl_keyed *self)
+{
+    self->places.moves++;
+    self->places.count = 0;
 }
 
 /* Keys and values in blocks. */
@@ -311,6 +319,7 @@ group_resize(struct sl_keyed *self, struct sl_keyed_group *group, uint32_t capac
     sl_free(group->entries);
     *group = grown;
     self->bytes = self->bytes - freed + added;
+    sl_keyed_forget(self);
     return 0;
 }
 
@@ -600,7 +609,29 @@ sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key)
     entry_free_blocks(self, entry);
     group_remove_slot(group, (uint32_t)(entry - group->entries));
     self->count--;
+    sl_keyed_forget(self);
     return true;
+}
+
+int32_t
+sl_keyed_remember(struct sl_keyed *self, const struct sl_keyed_key *key)
+{
+    struct sl_keyed_places *places = &self->places;
+    struct sl_keyed_entry *entry = group_find(state_group(self, key), key);
+    if (entry == NULL) {
+        return sl_err_set(SL_ENOTFOUND, "the key has no entry");
+    }
+    if (places->entries == NULL) {
+        places->entries = sl_try_alloc(SL_KEYED_PLACES_MAX * sizeof(struct sl_keyed_entry *));
+        if (places->entries == NULL) {
+            return sl_err_set(SL_ELIMIT, "no memory to remember entries of keyed state");
+        }
+    }
+    if (places->count == SL_KEYED_PLACES_MAX) {
+        return sl_err_set(SL_ELIMIT, "%d entries are remembered already", SL_KEYED_PLACES_MAX);
+    }
+    places->entries[places->count] = entry;
+    return (int32_t)places->count++;
 }
 
 void
@@ -619,6 +650,7 @@ sl_keyed_clear_group(struct sl_keyed *self, uint32_t group_index)
     self->count -= group->count;
     sl_free(group->entries);
     memset(group, 0, sizeof(*group));
+    sl_keyed_forget(self);
 }
 
 void

@@ -31,6 +31,8 @@ enum {
     SL_KEYED_GROUPS_MAX = 1 << 20,
     /* Longest string that lies in the entry. */
     SL_KEYED_INLINE_MAX = 8,
+    /* Most entries that are remembered by index. */
+    SL_KEYED_PLACES_MAX = 8192,
 };
 
 /* Kinds of keys as they are compared; 0 marks a free slot. */
@@ -55,18 +57,6 @@ enum {
     SL_KEYED_IN_BLOCK = 255,
 };
 
-struct sl_keyed_entry {
-    /* Integer, bits, up to 8 bytes of a string, or the address of a block. */
-    uint64_t key;
-    uint64_t value;
-    /* The upper half of the key's hash. */
-    uint32_t hash;
-    /* enum sl_keyed_key_kind, and in the upper byte the length of a string or SL_KEYED_IN_BLOCK. */
-    uint16_t key_kind;
-    /* enum sl_value_tag, and the upper byte in the same way. */
-    uint16_t value_kind;
-};
-
 struct sl_keyed_group {
     struct sl_keyed_entry *entries;
     uint32_t count;
@@ -83,6 +73,11 @@ struct sl_keyed {
     uint64_t limit_bytes;
     /* The last export made for Lua. */
     struct sl_buf exported;
+    /*
+     * Entries that Lua finds by an index it remembers instead of by their key: at most 64 KiB,
+     * which are none of `bytes`, as they serve speed only.
+     */
+    struct sl_keyed_places places;
 };
 
 /* A key ready for look-up; it borrows the bytes of strings and tables. */
@@ -128,6 +123,15 @@ int sl_keyed_add(struct sl_keyed *self, const struct sl_keyed_key *key, double d
  */
 bool sl_keyed_find_i64(const struct sl_keyed *self, uint32_t group, uint32_t hash, int64_t value,
                        struct sl_value *key);
+
+/*
+ * Remembers the entry of a key and returns its index in places.entries, which holds until
+ * places.moves changes. SL_ENOTFOUND; SL_ELIMIT when all places are taken or memory is short.
+ */
+int32_t sl_keyed_remember(struct sl_keyed *self, const struct sl_keyed_key *key);
+
+/* Frees all places: their indexes mean nothing from now on. */
+void sl_keyed_forget(struct sl_keyed *self);
 
 /* Removes a key; false when it was not there. */
 bool sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key);

@@ -324,6 +324,21 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- Keyed state of one task; see stream/state_table.h.
 ---@class sl_keyed: ffi.cdata*
 
+--- An entry; Lua may read value_kind, and read and write `number` while that is SL_VALUE_NUMBER.
+---@class sl_keyed_entry: ffi.cdata*
+---@field key ffi.cdata*
+---@field value ffi.cdata*
+---@field number number
+---@field hash integer
+---@field key_kind integer
+---@field value_kind integer
+
+--- Entries that were remembered; a short cut to those that are used over and over.
+---@class sl_keyed_places: ffi.cdata*
+---@field moves number
+---@field entries ffi.cdata*
+---@field count integer
+
 --- A walk over entries; zeroed it starts at the first one.
 ---@class sl_keyed_iter: ffi.cdata*
 ---@field group integer
@@ -1233,6 +1248,23 @@ function C.sl_keyed_memory(state) end
 ---@param state sl_keyed|ffi.cdata*
 ---@return integer
 function C.sl_keyed_groups(state) end
+
+--- Returns the state's places, which live as long as the state; NULL for NULL.
+---@param state sl_keyed|ffi.cdata*
+---@return sl_keyed_places
+function C.sl_keyed_places(state) end
+
+--- Remembers the entry of a string key of len bytes. Returns its index in the places' entries, which
+--- holds until their `moves` changes, or SL_ENOTFOUND, or SL_ELIMIT when all places are taken.
+---@param state sl_keyed|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_keyed_remember_string(state, key, len) end
+
+--- Frees all places, which changes their `moves`.
+---@param state sl_keyed|ffi.cdata*
+function C.sl_keyed_forget_all(state) end
 
 --- Removes all entries.
 ---@param state sl_keyed|ffi.cdata*

@@ -50,11 +50,10 @@ function M.read_other(record, slot)
   return value.decode(ffi.cast(bytes_p, record) + slot.offset, slot.len)
 end
 
--- Reads field i (from 1) of record r into a local.
+-- Reads field i (from 1) of record r into the local v<i>.
 local function read_field(i)
   return (([[
 local s# = r.slots[@]
-local v#
 if s#.tag == NUMBER then
   v# = s#.number
 elseif s#.tag == TEXT then
@@ -82,19 +81,27 @@ local bytes_p = ffi.typeof('uint8_t *')
 local NUMBER, STRING, TEXT = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING, C.SL_SLOT_TEXT
 ]]
 
--- For an `execute` without loops of its own: it becomes part of this loop's trace.
+-- For an `execute` without loops of its own: it becomes part of this loop's trace. No pointer is in
+-- sight where the loop begins: a branch of `execute` that got a trace of its own ends there, and
+-- would have to make every pointer in sight on the Lua heap.
 local STRAIGHT = PREFIX .. [[
 return function(p, n, meta, texts)
+  task.record = cast(record_p, p)
   for i = 1, n do
-    local r = cast(record_p, p)
-    task.record = r
-    FIELDS
+    DECLARE
+    do
+      local r = task.record
+      FIELDS
+    end
     execute(self, setmetatable(TUPLE, META), collector)
-    ACK
-    p = p + r.len
-    if task.yield ~= 0 then return i, p end
+    do
+      local r = task.record
+      ACK
+      task.record = cast(record_p, cast(bytes_p, r) + r.len)
+    end
+    if task.yield ~= 0 then return i, cast(bytes_p, task.record) end
   end
-  return n, p
+  return n, cast(bytes_p, task.record)
 end]]
 
 -- For an `execute` with loops: a trace ends where they begin, and every local that is in sight there
@@ -102,6 +109,7 @@ end]]
 local LOOPING = PREFIX .. [[
 local function read(texts)
   local r = task.record
+  DECLARE
   FIELDS
   return VALUES
 end
@@ -148,6 +156,7 @@ function M.bolt(task, fields, bolt)
   local parts = {
     FIELDS = concat(reads, '\n'),
     VALUES = concat(values, ', '),
+    DECLARE = #fields > 0 and 'local ' .. concat(values, ', ') or '',
     TUPLE = tuple_text(fields),
     META = bolt.hold and 'hold(meta)' or 'meta',
     ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',

@@ -215,6 +215,10 @@ local function tune_collector()
   collectgarbage('setpause', math.max(GC_PAUSE_LEAST, math.min(GC_PAUSE_MOST, pause)))
 end
 
+-- The compiler keeps to the way that was taken first, when every key was new and every table empty. After
+-- so many turns it starts afresh, with what has become usual.
+local TURNS_UNTIL_RECOMPILED = { [256] = true, [4096] = true }
+
 --- Runs turns until the executor is stopped or, without blocking, until there is nothing to do or
 --- `turn_limit` is reached. Returns 'stopped' or 'idle', and whether any turn was run.
 function Executor:run()
@@ -227,6 +231,7 @@ function Executor:run()
       return 'idle', has_run
     end
     if turns % TURNS_BETWEEN_TUNING == 0 and self.tunes_collector then tune_collector() end
+    if TURNS_UNTIL_RECOMPILED[turns] and self.tunes_collector then jit.flush() end
     turns = turns + 1
     local kind = C.sl_abi_executor_next(self.pointer, turn, self.may_block)
     if kind == TURN_NONE then

@@ -9,12 +9,17 @@
 -- Keys and values are values of API.md, section 1: numbers are one key when they are equal by
 -- value, strings by bytes, tables by content. A value is copied in and out. Number and string keys
 -- with numbers take the compiled path without an allocation.
+--
+-- String keys that are used over and over are found by the Lua string itself: `places` gives the index
+-- of their entry, which spares the hash and the look-up in C. It is bounded, and stale as soon as any
+-- entry has moved.
 
 local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
 local value = require 'streamlua.runtime.value'
 
 local C, ffi = abi.C, abi.ffi
+local new_table = require 'table.new'
 local setmetatable, tonumber, type = setmetatable, tonumber, type
 local text_of, cast, istype = ffi.string, ffi.cast, ffi.istype
 local null = value.null
@@ -36,8 +41,44 @@ local M = {}
 ---@class streamlua.State
 ---@field name string
 ---@field handle ffi.cdata* `struct sl_keyed *`
+---@field view ffi.cdata* `const struct sl_keyed_places *`
+---@field places table<string, integer> indexes of entries in `view`
+---@field moves number what view.moves was when `places` was begun
+---@field wait integer look-ups in C until the next key is remembered
 local State = {}
 State.__index = State
+
+-- Look-ups in C after entries have moved, and after all places have been taken, until keys are
+-- remembered again: a state whose keys come and go does not fill its places in vain.
+local WAIT_AFTER_MOVE, WAIT_WHEN_FULL = 1024, 65536
+local PLACES_MAX = 8192
+
+-- The key was looked up in C and has an entry; its next look-up may be shorter.
+local function remember(self, key)
+  local view = self.view
+  if self.moves ~= view.moves then
+    self.places, self.moves = {}, view.moves
+    self.wait = WAIT_AFTER_MOVE
+    return
+  end
+  if view.count == 0 then self.places = new_table(0, PLACES_MAX) end
+  local place = C.sl_keyed_remember_string(self.handle, key, #key)
+  if place >= 0 then
+    self.places[key] = place
+  elseif self.is_full then
+    C.sl_keyed_forget_all(self.handle)
+    self.is_full = false
+  else
+    self.wait = WAIT_WHEN_FULL
+    self.is_full = true
+  end
+end
+
+local function note_look_up(self, key)
+  local wait = self.wait - 1
+  self.wait = wait
+  if wait < 0 then remember(self, key) end
+end
 
 -- Raises what went wrong in a call of C.
 local function fail(self, action)
@@ -84,6 +125,11 @@ end
 ---@param key any
 ---@return any
 function State:get(key)
+  local place = type(key) == 'string' and self.places[key]
+  if place and self.view.moves == self.moves then
+    local entry = self.view.entries[place]
+    if entry.value_kind == NUMBER then return entry.number end
+  end
   local rc
   if type(key) == 'number' then
     rc = C.sl_keyed_get_number(self.handle, key, out)
@@ -93,7 +139,10 @@ function State:get(key)
     rc = get_other(self, key)
   end
   if rc < 0 then fail(self, 'get') end
-  if out.tag == NUMBER then return out.number end
+  if out.tag == NUMBER then
+    if type(key) == 'string' then note_look_up(self, key) end
+    return out.number
+  end
   return from_c(out)
 end
 
@@ -124,11 +173,20 @@ end
 ---@param key any
 ---@param item any
 function State:put(key, item)
+  local place = type(key) == 'string' and self.places[key]
+  if place and type(item) == 'number' and self.view.moves == self.moves then
+    local entry = self.view.entries[place]
+    if entry.value_kind == NUMBER then
+      entry.number = item
+      return
+    end
+  end
   local rc
   if type(item) == 'number' and type(key) == 'number' then
     rc = C.sl_keyed_put_number_number(self.handle, key, item)
   elseif type(item) == 'number' and type(key) == 'string' then
     rc = C.sl_keyed_put_string_number(self.handle, key, #key, item)
+    if rc == 0 then note_look_up(self, key) end
   elseif item == nil then
     self:remove(key)
     return
@@ -158,11 +216,21 @@ end
 ---@return number sum
 function State:add(key, delta)
   if type(delta) ~= 'number' then delta = checked_delta(self, delta) end
+  local place = type(key) == 'string' and self.places[key]
+  if place and self.view.moves == self.moves then
+    local entry = self.view.entries[place]
+    if entry.value_kind == NUMBER then
+      local sum = entry.number + delta
+      entry.number = sum
+      return sum
+    end
+  end
   local rc
   if type(key) == 'number' then
     rc = C.sl_keyed_add_number(self.handle, key, delta, out)
   elseif type(key) == 'string' then
     rc = C.sl_keyed_add_string(self.handle, key, #key, delta, out)
+    if rc == 0 then note_look_up(self, key) end
   else
     rc = add_other(self, key, delta)
   end
@@ -270,7 +338,9 @@ end
 ---@param name string?
 ---@return streamlua.State
 function M.wrap(handle, name)
-  return setmetatable({ handle = handle, name = name or '?' }, State)
+  local view = C.sl_keyed_places(handle)
+  return setmetatable({ handle = handle, name = name or '?', view = view, places = {},
+    moves = view.moves, wait = WAIT_AFTER_MOVE, is_full = false }, State)
 end
 
 return M

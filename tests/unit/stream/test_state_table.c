@@ -697,6 +697,87 @@ test_pack_reads_only_its_bytes(void **state)
     }
 }
 
+/* What an index given now says of a key, by way of the remembered entry. */
+static double
+remembered_number(const struct sl_keyed *state, int32_t place)
+{
+    const struct sl_keyed_entry *entry = state->places.entries[place];
+    assert_int_equal(entry->value_kind, SL_VALUE_NUMBER);
+    return entry->number;
+}
+
+static void
+test_remembered_entries_hold_until_one_may_have_moved(void **unused)
+{
+    (void)unused;
+    struct sl_random random;
+    sl_random_seed(&random, 7);
+    struct sl_keyed state;
+    assert_int_equal(sl_keyed_create(&state, 4, 0), 0);
+    int32_t places[KEYS];
+    double numbers[KEYS];
+    bool present[KEYS] = {false};
+    double moves = -1;
+    int kept = 0;
+    for (int i = 0; i < 20000; i++) {
+        if (state.places.moves != moves) {
+            memset(places, -1, sizeof(places));
+            moves = state.places.moves;
+        }
+        int k = (int)sl_random_below(&random, KEYS);
+        struct sl_keyed_key key = key_of(nth_key(k));
+        if (sl_random_below(&random, 50) == 0) {
+            assert_int_equal(sl_keyed_remove(&state, &key), present[k]);
+            present[k] = false;
+            assert_int_equal(sl_keyed_remember(&state, &key), SL_ENOTFOUND);
+            continue;
+        }
+        if (places[k] >= 0) {
+            kept++;
+            assert_float_equal(remembered_number(&state, places[k]), numbers[k], 0);
+            state.places.entries[places[k]]->number = numbers[k] = i;
+            struct sl_value out;
+            assert_true(sl_keyed_get(&state, &key, &out));
+            assert_float_equal(out.number, i, 0);
+            continue;
+        }
+        struct sl_value value = sl_value_number(numbers[k] = i);
+        assert_int_equal(sl_keyed_put(&state, &key, &value), 0);
+        present[k] = true;
+        if (state.places.moves == moves) {
+            places[k] = sl_keyed_remember(&state, &key);
+            assert_in_range(places[k], 0, SL_KEYED_PLACES_MAX - 1);
+        }
+    }
+    assert_true(kept > 1000);
+    moves = state.places.moves;
+    sl_keyed_clear_group(&state, 0);
+    assert_true(state.places.moves > moves);
+    sl_keyed_destroy(&state);
+}
+
+static void
+test_places_are_bounded_and_can_be_freed(void **unused)
+{
+    (void)unused;
+    struct sl_keyed state;
+    assert_int_equal(sl_keyed_create(&state, 1, 0), 0);
+    struct sl_keyed_key key = sl_keyed_key_i64(1);
+    struct sl_value value = sl_value_number(1);
+    assert_int_equal(sl_keyed_put(&state, &key, &value), 0);
+    uint64_t bytes = state.bytes;
+    for (int32_t i = 0; i < SL_KEYED_PLACES_MAX; i++) {
+        assert_int_equal(sl_keyed_remember(&state, &key), i);
+    }
+    assert_int_equal(sl_keyed_remember(&state, &key), SL_ELIMIT);
+    assert_int_equal(state.bytes, bytes);
+    double moves = state.places.moves;
+    sl_keyed_forget(&state);
+    assert_true(state.places.moves > moves);
+    assert_int_equal(sl_keyed_remember(&state, &key), 0);
+    sl_keyed_destroy(&state);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_against_a_naive_map),
     cmocka_unit_test(test_numbers_are_one_key_when_equal_by_value),
@@ -714,6 +795,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_import_refuses_every_prefix_and_puts_nothing),
     cmocka_unit_test(test_import_refuses_entries_of_another_group),
     cmocka_unit_test(test_pack_reads_only_its_bytes),
+    cmocka_unit_test(test_remembered_entries_hold_until_one_may_have_moved),
+    cmocka_unit_test(test_places_are_bounded_and_can_be_freed),
 };
 
 UNIT_MAIN(tests)
