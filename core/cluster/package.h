@@ -7,32 +7,13 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "cluster/control.h"
 
 enum {
     SL_PACKAGE_FORMAT = 1,
     SL_PACKAGE_BYTES_MAX = 64 * 1024 * 1024,
     SL_PACKAGE_FILES_MAX = 4096,
     SL_PACKAGE_PATH_MAX = 1024,
-};
-
-struct sl_package_file {
-    /* Relative, with '/', without empty, "." or ".." parts. */
-    const char *path;
-    const uint8_t *content;
-    size_t size;
-};
-
-struct sl_package {
-    /* Path of the script among the files. */
-    const char *script;
-    /* Sorted by path, each path once. */
-    const struct sl_package_file *files;
-    size_t file_count;
-    /* Canonical text of the config over the script's own and of the one below it. */
-    const char *overrides;
-    size_t overrides_size;
-    const char *defaults;
-    size_t defaults_size;
 };
 
 /* Appends the bytes. SL_EINVAL for paths that are not as above or a script that is not there,

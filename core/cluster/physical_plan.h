@@ -15,13 +15,6 @@ enum {
     SL_IDENTITY_SIZE = SL_WORKER_IDENTITY_SIZE,
 };
 
-enum sl_topology_state {
-    SL_TOPOLOGY_STARTING = 1,
-    SL_TOPOLOGY_RUNNING = 2,
-    SL_TOPOLOGY_PAUSED = 3,
-    SL_TOPOLOGY_KILLED = 4,
-};
-
 struct sl_physical_container {
     int32_t id;
     /* False while no worker is registered for it; what follows is empty then. */

@@ -7,38 +7,11 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "packing/packing.h"
+#include "cluster/control.h"
 
 enum {
     SL_STORED_PLAN_FORMAT = 1,
     SL_STORED_PLAN_BYTES_MAX = 64 * 1024 * 1024,
-};
-
-/* A component of a plan. */
-struct sl_plan_component {
-    const char *name;
-    /* The owner (a task) of each key group; NULL and 0 when nothing reads it by key. */
-    int32_t *key_groups;
-    uint32_t key_group_count;
-};
-
-/* Where a container runs; "" and 0 where there are no slots. */
-struct sl_plan_slot {
-    const char *supervisor;
-    const char *host;
-    uint32_t port;
-};
-
-struct sl_stored_plan {
-    const char *topology;
-    uint64_t version;
-    const char *packing;
-    struct sl_plan_component *components;
-    int32_t component_count;
-    /* Instances name components by their position above. */
-    struct sl_packing_plan plan;
-    /* One for each container of the plan. */
-    struct sl_plan_slot *slots;
 };
 
 /* Appends the bytes. SL_ELIMIT when they are too many. */

@@ -134,11 +134,22 @@ sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan
     plan->physical.token = self->token;
 }
 
+static void
+tell_end(void *ctx, uint64_t ticket)
+{
+    struct sl_topology_master *self = ctx;
+    (void)ticket;
+    self->options.on_end(self->options.ctx, self->end_code, self->end_reason);
+}
+
+/* In a turn of its own: the last words to clients are on their way then. */
 void
 sl__tm_end(struct sl_topology_master *self, int code, const char *reason)
 {
     self->phase = SL__TM_ENDING;
-    self->options.on_end(self->options.ctx, code, reason);
+    self->end_code = code;
+    snprintf(self->end_reason, sizeof(self->end_reason), "%s", reason);
+    sl_timer_start(self->loop, &self->end_timer, SL__TM_END_MS, tell_end, self);
 }
 
 /* The worker can not be counted on any more. */
@@ -623,15 +634,15 @@ all_stopped(void *ctx)
     sl__tm_kill_stopped(ctx);
 }
 
+/* A topology that is to end is not started for it. */
 static int
 start_containers(struct sl_topology_master *self)
 {
     const struct sl_launcher *launcher = &self->options.launcher;
     struct sl_launcher_listener listener = {container_ended, all_stopped, self};
-    int rc = 0;
-    if (!self->is_launcher_ready) {
-        rc = launcher->initialize(launcher->self, &self->execution, &listener);
-        self->is_launcher_ready = rc == 0;
+    int rc = launcher->initialize(launcher->self, &self->execution, &listener);
+    if (self->execution.state == SL_TOPOLOGY_KILLED) {
+        return rc;
     }
     int32_t count = self->plan->physical.container_count;
     int32_t *ids = sl_alloc(((size_t)count + 1) * sizeof(*ids));
@@ -823,6 +834,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl_state_cancel(self->options.store, self->load_ticket);
     sl_state_cancel(self->options.store, self->save_ticket);
     sl_state_cancel(self->options.store, self->publish_ticket);
+    sl_timer_stop(&self->end_timer);
     sl__tm_drain_stop(self);
     sl__tm_update_abandon(self);
     sl__tm_waiters_fail(self, "the topology master ends");
@@ -853,4 +865,10 @@ bool
 sl_topology_master_is_settled(const struct sl_topology_master *self)
 {
     return self->is_settled;
+}
+
+void
+sl_topology_master_set_guardian(struct sl_topology_master *self, uint64_t pid)
+{
+    self->options.guardian_pid = pid;
 }

@@ -50,5 +50,8 @@ int sl_topology_master_new(const struct sl_topology_master_options *options,
 /* Ends the term; workers and containers run on. */
 void sl_topology_master_free(struct sl_topology_master *master);
 
+/* Another process guards this one now. */
+void sl_topology_master_set_guardian(struct sl_topology_master *master, uint64_t pid);
+
 /* Has every worker the newest plan, and are spouts as wanted? For tests. */
 bool sl_topology_master_is_settled(const struct sl_topology_master *master);

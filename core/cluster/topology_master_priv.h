@@ -17,6 +17,11 @@ enum sl__tm_phase {
     SL__TM_ENDING,
 };
 
+enum {
+    /* Between the last word to clients and the end of the role. */
+    SL__TM_END_MS = 20,
+};
+
 /* A version of the plan with what belongs to it. */
 struct sl__tm_plan {
     struct sl_arena arena;
@@ -95,7 +100,6 @@ struct sl_topology_master {
     struct sl_rpc_endpoint endpoint;
     struct sl_heartbeats heartbeats;
     bool has_heartbeats;
-    bool is_launcher_ready;
     uint64_t token;
     uint64_t epoch;
     /* The one that is in force. */
@@ -127,6 +131,9 @@ struct sl_topology_master {
     struct sl__tm_update *update;
     /* Of a kill. */
     struct sl_rpc_request *kill_request;
+    struct sl_timer end_timer;
+    int end_code;
+    char end_reason[SL_REASON_SIZE];
     uint64_t retry_timer;
     /* Calls of the store that are under way. */
     uint64_t load_ticket;

@@ -23,6 +23,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "cluster/control.h"
 #include "rpc/messages.h"
 
 enum {
@@ -71,16 +72,6 @@ struct sl_worker_state {
     size_t count;
     const char *cursor;
     uint64_t plan_version;
-};
-
-struct sl_worker_counters {
-    const char *component;
-    uint64_t executed;
-    uint64_t emitted;
-    uint64_t acked;
-    uint64_t failed;
-    uint64_t pending;
-    uint64_t errors;
 };
 
 struct sl_worker_report {

@@ -20,6 +20,9 @@ M.groups = {
   { 'Settings and tools', { 'config', 'doctor', 'version', 'completion', 'help' } },
 }
 
+--- Commands that only our own processes type: in no list, but there.
+M.hidden = { guardian = true, ['topology-master'] = true, worker = true }
+
 local function directory()
   local lua = home.lua_directory()
   return lua and lua .. '/streamlua/cli/commands'
@@ -67,7 +70,7 @@ function M.grouped()
   local place = directory()
   for _, path in ipairs(place and libc.glob(place .. '/*.lua') or {}) do
     local name = path:match('([^/]+)%.lua$')
-    if not known[name] then
+    if not known[name] and not M.hidden[name] then
       other[#other + 1] = name
     end
   end

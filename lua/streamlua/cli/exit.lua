@@ -37,6 +37,7 @@ local of_error = {
   EEXIST = 4,
   ECONFLICT = 4,
   EFENCED = 4,
+  EAGAIN = 4,
   ETIMEOUT = 6,
   ERANGE = 7,
   ELIMIT = 7,

@@ -177,6 +177,10 @@ function M.build(names)
       root:group(group[1], unpack(members))
     end
   end
+  -- Commands of our own processes are in no list and parse like any other.
+  for _, name in ipairs(names or {}) do
+    if commands.hidden[name] then declare_command(root, name, commands.load(name)) end
+  end
   return root
 end
 

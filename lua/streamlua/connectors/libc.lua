@@ -39,6 +39,8 @@ void free(void *data);
 int raise(int signal);
 void *signal(int signal, void *handler);
 struct sl_libc_pollfd { int fd; short events; short revents; };
+int inotify_init1(int flags);
+int inotify_add_watch(int fd, const char *path, uint32_t mask);
 int poll(struct sl_libc_pollfd *fds, unsigned long count, int timeout_ms);
 struct sl_libc_winsize { unsigned short rows, columns, x, y; };
 int ioctl(int fd, unsigned long request, ...);
@@ -326,6 +328,25 @@ function M.read_some(fd)
     return failure()
   end
   return ffi.string(buffer, n)
+end
+
+--- A descriptor that can be read when a file given to `watch_file` was written to.
+---@return integer? fd
+---@return string? message
+---@return integer? errno
+function M.watch_files()
+  local fd = C.inotify_init1(O_CLOEXEC)
+  if fd < 0 then return failure() end
+  return fd
+end
+
+--- Has a descriptor of `watch_files` tell of writes to a file.
+---@return boolean? done
+---@return string? message
+---@return integer? errno
+function M.watch_file(fd, path)
+  if C.inotify_add_watch(fd, path, 2) < 0 then return failure() end
+  return true
 end
 
 --- Sends a signal.

@@ -719,6 +719,138 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- The state of one partition of a stateful stream; see batch/state_map.h.
 ---@class sl_state_map: ffi.cdata*
 
+--- A component of a plan.
+---@class sl_plan_component: ffi.cdata*
+---@field name ffi.cdata*
+---@field key_groups ffi.cdata*
+---@field key_group_count integer
+
+--- Where a container runs; "" and 0 where there are no slots.
+---@class sl_plan_slot: ffi.cdata*
+---@field supervisor ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+
+--- The packing plan as the state manager keeps it.
+---@class sl_stored_plan: ffi.cdata*
+---@field topology ffi.cdata*
+---@field version ffi.cdata*
+---@field packing ffi.cdata*
+---@field components sl_plan_component
+---@field component_count integer
+---@field plan sl_packing_plan
+---@field slots sl_plan_slot
+
+--- What is kept of a submission.
+---@class sl_execution_state: ffi.cdata*
+---@field topology ffi.cdata*
+---@field topology_id ffi.cdata*
+---@field submitted_ms ffi.cdata*
+---@field user ffi.cdata*
+---@field host ffi.cdata*
+---@field cwd ffi.cdata*
+---@field package_hash ffi.cdata*
+---@field scheduler ffi.cdata*
+---@field state integer
+---@field is_active boolean
+
+---@class sl_control_container: ffi.cdata*
+---@field id integer
+---@field pid ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+---@field state ffi.cdata*
+---@field restarts integer
+
+---@class sl_control_event: ffi.cdata*
+---@field time_ms ffi.cdata*
+---@field text ffi.cdata*
+
+--- Sums over the workers of a component.
+---@class sl_worker_counters: ffi.cdata*
+---@field component ffi.cdata*
+---@field executed ffi.cdata*
+---@field emitted ffi.cdata*
+---@field acked ffi.cdata*
+---@field failed ffi.cdata*
+---@field pending ffi.cdata*
+---@field errors ffi.cdata*
+
+--- How a topology is, as its topology master says.
+---@class sl_control_status: ffi.cdata*
+---@field topology ffi.cdata*
+---@field state integer
+---@field plan_version ffi.cdata*
+---@field is_settled boolean
+---@field failure ffi.cdata*
+---@field event_count ffi.cdata*
+---@field events sl_control_event
+---@field shown_events integer
+---@field containers sl_control_container
+---@field container_count integer
+---@field counters sl_worker_counters
+---@field counter_count integer
+---@field pid ffi.cdata*
+---@field guardian_pid ffi.cdata*
+
+---@class sl_update_result: ffi.cdata*
+---@field outcome integer
+---@field code integer
+---@field reason ffi.cdata*
+---@field from_version ffi.cdata*
+---@field to_version ffi.cdata*
+---@field paused_ms ffi.cdata*
+---@field total_ms ffi.cdata*
+---@field groups_moved ffi.cdata*
+---@field bytes_moved ffi.cdata*
+
+--- A file of a code package; its path is relative, with '/', without empty, "." or ".." parts.
+---@class sl_package_file: ffi.cdata*
+---@field path ffi.cdata*
+---@field content ffi.cdata*
+---@field size integer
+
+--- The code of a topology as it is shipped.
+---@class sl_package: ffi.cdata*
+---@field script ffi.cdata*
+---@field files sl_package_file
+---@field file_count integer
+---@field overrides ffi.cdata*
+---@field overrides_size integer
+---@field defaults ffi.cdata*
+---@field defaults_size integer
+
+--- A topology as `load` of a client finds it. What is not there is NULL.
+---@class sl_topology_view: ffi.cdata*
+---@field execution sl_execution_state
+---@field plan sl_stored_plan
+---@field definition ffi.cdata*
+---@field definition_size integer
+---@field is_led boolean
+
+--- A client of a cluster.
+---@class sl_cluster: ffi.cdata*
+
+--- What a client is given; texts are copied.
+---@class sl_cluster_options: ffi.cdata*
+---@field state_url ffi.cdata*
+---@field program ffi.cdata*
+---@field logs ffi.cdata*
+---@field timeout_ms number
+---@field progress_fd integer
+
+--- What is submitted. Everything is borrowed for the call.
+---@class sl_cluster_submission: ffi.cdata*
+---@field topology ffi.cdata*
+---@field definition ffi.cdata*
+---@field definition_size integer
+---@field plan sl_stored_plan
+---@field package sl_package
+---@field cwd ffi.cdata*
+---@field user ffi.cdata*
+---@field is_active boolean
+---@field timeout_ms number
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -903,6 +1035,13 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_CREW_ANY integer
 ---@field SL_CREW_SIGNAL integer
 ---@field SL_CREW_ENDED integer
+---@field SL_TOPOLOGY_STARTING integer
+---@field SL_TOPOLOGY_RUNNING integer
+---@field SL_TOPOLOGY_PAUSED integer
+---@field SL_TOPOLOGY_KILLED integer
+---@field SL_UPDATE_DONE integer
+---@field SL_UPDATE_ROLLED_BACK integer
+---@field SL_UPDATE_NOT_ROLLED_BACK integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -2760,5 +2899,123 @@ function C.sl_abi_state_map_save(map, path) end
 ---@param path string|ffi.cdata*
 ---@return integer
 function C.sl_abi_state_map_load(map, path) end
+
+--- Returns a client, to be closed with sl_abi_cluster_close. NULL: SL_EINVAL for a bad address.
+---@param options sl_cluster_options|ffi.cdata*
+---@return sl_cluster
+function C.sl_abi_cluster_open(options) end
+
+--- Ends the client's session and frees it. NULL is allowed.
+---@param cluster sl_cluster|ffi.cdata*
+function C.sl_abi_cluster_close(cluster) end
+
+--- Reads the names of all topologies, sorted. Returns how many there are, or an error: SL_EUNAVAIL
+--- when the state manager can not be reached.
+---@param cluster sl_cluster|ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_names(cluster) end
+
+--- Returns a name that sl_abi_cluster_names read, by its index from 0; NULL out of range.
+---@param cluster sl_cluster|ffi.cdata*
+---@param index integer
+---@return ffi.cdata*
+function C.sl_abi_cluster_name(cluster, index) end
+
+--- Reads what is stored of a topology. *view is valid until the next load or the close. SL_ENOTFOUND
+--- when there is no such topology.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param view ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_load(cluster, topology, view) end
+
+--- Reads the code package of a topology. *package is valid until the next load or the close.
+--- SL_ENOTFOUND.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param package ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_package(cluster, topology, package) end
+
+--- Stores a topology, starts its processes and waits until all its tasks run. SL_EEXIST: there is
+--- one of that name. SL_EUSER: it can not start, and nothing of it is left. SL_ETIMEOUT: not all run
+--- yet, the message names what is missing, and it goes on starting.
+---@param cluster sl_cluster|ffi.cdata*
+---@param submission sl_cluster_submission|ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_submit(cluster, submission) end
+
+--- Asks the topology master how the topology is. *status is valid until the next call of this
+--- client. SL_ENOTFOUND, SL_EUNAVAIL when nobody leads it.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param status ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_status(cluster, topology, status) end
+
+--- Has the spouts called, or not any more, and waits until it is so. Returns 1 when it was so
+--- before, 0 when it was changed, or an error as sl_abi_cluster_status, SL_ETIMEOUT, SL_ECONFLICT.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param is_active boolean
+---@param timeout_ms number
+---@return integer
+function C.sl_abi_cluster_set_active(cluster, topology, is_active, timeout_ms) end
+
+--- Restarts a container, or all of them (0), and waits until they run. SL_ENOTFOUND, SL_ETIMEOUT.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param container integer
+---@param timeout_ms number
+---@return integer
+function C.sl_abi_cluster_restart(cluster, topology, container, timeout_ms) end
+
+--- Changes a topology from one plan to the next. *result is valid until the next call of this
+--- client; it also tells of a change that failed and was, or was not, rolled back. An error: nothing
+--- was touched. SL_ECONFLICT: the plan changed, or somebody else is changing it.
+---@param cluster sl_cluster|ffi.cdata*
+---@param current sl_stored_plan|ffi.cdata*
+---@param proposed sl_stored_plan|ffi.cdata*
+---@param lock_timeout_ms number
+---@param drain_timeout_ms number
+---@param result ffi.cdata*
+---@return integer
+function C.sl_abi_cluster_update(cluster, current, proposed, lock_timeout_ms, drain_timeout_ms, result) end
+
+--- Ends a topology: its spouts are paused and what is in flight may take wait_ms; then its processes
+--- end and what is stored of it is deleted. Finishes what an interrupted kill left. SL_ENOTFOUND
+--- when there is no trace of it.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param wait_ms number
+---@param timeout_ms number
+---@return integer
+function C.sl_abi_cluster_kill(cluster, topology, wait_ms, timeout_ms) end
+
+--- Returns the SHA-256 of a package's files, without its config, as 64 hexadecimal digits, valid
+--- until the next call in this thread; NULL with SL_EINVAL or SL_ELIMIT.
+---@param package sl_package|ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_package_hash(package) end
+
+--- The bodies of the processes of a local topology: they run until they are told to end, and return
+--- the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
+--- is not 0, is one that runs already. logs is the topology's own folder.
+---@param state_url string|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param program string|ffi.cdata*
+---@param logs string|ffi.cdata*
+---@param master_pid number
+---@return integer
+function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid) end
+
+--- The topology master, which starts and watches the workers.
+---@param state_url string|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param program string|ffi.cdata*
+---@param logs string|ffi.cdata*
+---@param guardian_pid number
+---@return integer
+function C.sl_abi_role_topology_master(state_url, topology, program, logs, guardian_pid) end
 
 return C

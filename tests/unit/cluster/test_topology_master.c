@@ -1160,7 +1160,7 @@ test_a_kill_drains_and_ends_everything(void **state)
     assert_int_equal(f->result.status, SL_RPC_SUCCESS);
     assert_int_equal(status.state, SL_TOPOLOGY_KILLED);
     assert_int_equal(status.pid, 77);
-    assert_true(f->has_ended);
+    UNTIL(f, f->has_ended);
     assert_int_equal(f->end_code, 0);
     for (int i = 0; i < f->started; i++) {
         assert_false(f->workers[i].is_alive);

@@ -1,0 +1,125 @@
+/*
+ * Clusters for Lua: what the commands of running topologies do, and the processes they start. A
+ * client belongs to one state manager; its functions block for as long as they say, and none may be
+ * called from two threads at once. Those that return int32_t return 0 or a negative SL_E code,
+ * whose message sl_error_message() has. This is a bare header.
+ */
+
+/* A client of a cluster. */
+struct sl_cluster;
+
+/* What a client is given; texts are copied. */
+struct sl_cluster_options {
+    /* "localfs:DIR" and so on, as --state takes it. */
+    const char *state_url;
+    /* Path of the streamlua program, for the processes it starts. */
+    const char *program;
+    /* Folder for logs; that of a topology NAME is below it. */
+    const char *logs;
+    /* Limit of one step, in milliseconds; 0 is 10 s. */
+    double timeout_ms;
+    /* Where lines about what is going on are written, one each; -1: nowhere. */
+    int32_t progress_fd;
+};
+
+/* What is submitted. Everything is borrowed for the call. */
+struct sl_cluster_submission {
+    const char *topology;
+    const uint8_t *definition;
+    size_t definition_size;
+    const struct sl_stored_plan *plan;
+    const struct sl_package *package;
+    const char *cwd;
+    const char *user;
+    /* False: spouts are not called before it is activated. */
+    bool is_active;
+    /* How long to wait until all tasks run, in milliseconds. */
+    double timeout_ms;
+};
+
+/* Returns a client, to be closed with sl_abi_cluster_close. NULL: SL_EINVAL for a bad address. */
+struct sl_cluster *sl_abi_cluster_open(const struct sl_cluster_options *options);
+
+/* Ends the client's session and frees it. NULL is allowed. */
+void sl_abi_cluster_close(struct sl_cluster *cluster);
+
+/*
+ * Reads the names of all topologies, sorted. Returns how many there are, or an error: SL_EUNAVAIL
+ * when the state manager can not be reached.
+ */
+int32_t sl_abi_cluster_names(struct sl_cluster *cluster);
+
+/* Returns a name that sl_abi_cluster_names read, by its index from 0; NULL out of range. */
+const char *sl_abi_cluster_name(const struct sl_cluster *cluster, int32_t index);
+
+/*
+ * Reads what is stored of a topology. *view is valid until the next load or the close. SL_ENOTFOUND
+ * when there is no such topology.
+ */
+int32_t sl_abi_cluster_load(struct sl_cluster *cluster, const char *topology,
+                            const struct sl_topology_view **view);
+
+/*
+ * Reads the code package of a topology. *package is valid until the next load or the close.
+ * SL_ENOTFOUND.
+ */
+int32_t sl_abi_cluster_package(struct sl_cluster *cluster, const char *topology,
+                               const struct sl_package **package);
+
+/*
+ * Stores a topology, starts its processes and waits until all its tasks run. SL_EEXIST: there is
+ * one of that name. SL_EUSER: it can not start, and nothing of it is left. SL_ETIMEOUT: not all run
+ * yet, the message names what is missing, and it goes on starting.
+ */
+int32_t sl_abi_cluster_submit(struct sl_cluster *cluster,
+                              const struct sl_cluster_submission *submission);
+
+/*
+ * Asks the topology master how the topology is. *status is valid until the next call of this
+ * client. SL_ENOTFOUND, SL_EUNAVAIL when nobody leads it.
+ */
+int32_t sl_abi_cluster_status(struct sl_cluster *cluster, const char *topology,
+                              const struct sl_control_status **status);
+
+/* Has the spouts called, or not any more, and waits until it is so. Returns 1 when it was so
+ * before, 0 when it was changed, or an error as sl_abi_cluster_status, SL_ETIMEOUT, SL_ECONFLICT.
+ */
+int32_t sl_abi_cluster_set_active(struct sl_cluster *cluster, const char *topology, bool is_active,
+                                  double timeout_ms);
+
+/* Restarts a container, or all of them (0), and waits until they run. SL_ENOTFOUND, SL_ETIMEOUT. */
+int32_t sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology, int32_t container,
+                               double timeout_ms);
+
+/*
+ * Changes a topology from one plan to the next. *result is valid until the next call of this
+ * client; it also tells of a change that failed and was, or was not, rolled back. An error: nothing
+ * was touched. SL_ECONFLICT: the plan changed, or somebody else is changing it.
+ */
+int32_t sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_stored_plan *current,
+                              const struct sl_stored_plan *proposed, double lock_timeout_ms,
+                              double drain_timeout_ms, const struct sl_update_result **result);
+
+/*
+ * Ends a topology: its spouts are paused and what is in flight may take wait_ms; then its processes
+ * end and what is stored of it is deleted. Finishes what an interrupted kill left. SL_ENOTFOUND
+ * when there is no trace of it.
+ */
+int32_t sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wait_ms,
+                            double timeout_ms);
+
+/* Returns the SHA-256 of a package's files, without its config, as 64 hexadecimal digits, valid
+ * until the next call in this thread; NULL with SL_EINVAL or SL_ELIMIT. */
+const char *sl_abi_package_hash(const struct sl_package *package);
+
+/*
+ * The bodies of the processes of a local topology: they run until they are told to end, and return
+ * the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
+ * is not 0, is one that runs already. logs is the topology's own folder.
+ */
+int32_t sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
+                             const char *logs, double master_pid);
+
+/* The topology master, which starts and watches the workers. */
+int32_t sl_abi_role_topology_master(const char *state_url, const char *topology,
+                                    const char *program, const char *logs, double guardian_pid);

@@ -1,0 +1,247 @@
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/abi.h"
+#include "base/alloc.h"
+#include "base/err.h"
+#include "cluster/local_roles.h"
+#include "cluster/runtime_manager.h"
+
+struct sl_cluster {
+    struct sl_runtime *runtime;
+    int progress_fd;
+    const char *const *names;
+    size_t name_count;
+};
+
+static uint64_t
+milliseconds(double value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static int
+need(bool condition, const char *what)
+{
+    return condition ? 0 : sl_err_set(SL_EINVAL, "cluster: %s needed", what);
+}
+
+static void
+write_progress(void *ctx, const char *text)
+{
+    const struct sl_cluster *cluster = ctx;
+    struct sl_buf line = {0};
+    sl_buf_append_str(&line, text);
+    sl_buf_append_u8(&line, '\n');
+    for (size_t at = 0; at < line.size;) {
+        ssize_t written = write(cluster->progress_fd, line.data + at, line.size - at);
+        if (written < 0 && errno != EINTR) {
+            break;
+        }
+        at += written > 0 ? (size_t)written : 0;
+    }
+    sl_buf_destroy(&line);
+}
+
+struct sl_cluster *
+sl_abi_cluster_open(const struct sl_cluster_options *options)
+{
+    if (need(options != NULL && options->state_url != NULL && options->program != NULL &&
+                 options->logs != NULL,
+             "a state manager, a program and a folder for logs are") != 0) {
+        return NULL;
+    }
+    struct sl_cluster *cluster = sl_calloc(1, sizeof(*cluster));
+    struct sl_runtime_options runtime = {
+        .state_url = options->state_url,
+        .program = options->program,
+        .logs = options->logs,
+        .timeout_ms = milliseconds(options->timeout_ms),
+        .progress = options->progress_fd >= 0 ? write_progress : NULL,
+        .ctx = cluster,
+    };
+    cluster->progress_fd = options->progress_fd;
+    if (sl_runtime_open(&runtime, &cluster->runtime) != 0) {
+        sl_free(cluster);
+        return NULL;
+    }
+    return cluster;
+}
+
+void
+sl_abi_cluster_close(struct sl_cluster *cluster)
+{
+    if (cluster != NULL) {
+        sl_runtime_close(cluster->runtime);
+        sl_free(cluster);
+    }
+}
+
+int32_t
+sl_abi_cluster_names(struct sl_cluster *cluster)
+{
+    int rc = need(cluster != NULL, "a client is");
+    if (rc == 0) {
+        rc = sl_runtime_names(cluster->runtime, &cluster->names, &cluster->name_count);
+    }
+    return rc != 0 ? rc : (int32_t)cluster->name_count;
+}
+
+const char *
+sl_abi_cluster_name(const struct sl_cluster *cluster, int32_t index)
+{
+    return cluster != NULL && index >= 0 && (size_t)index < cluster->name_count
+               ? cluster->names[index]
+               : NULL;
+}
+
+int32_t
+sl_abi_cluster_load(struct sl_cluster *cluster, const char *topology,
+                    const struct sl_topology_view **view)
+{
+    int rc = need(cluster != NULL && topology != NULL && view != NULL,
+                  "a client, a name and a place for the view are");
+    return rc != 0 ? rc : sl_runtime_load(cluster->runtime, topology, view);
+}
+
+int32_t
+sl_abi_cluster_package(struct sl_cluster *cluster, const char *topology,
+                       const struct sl_package **package)
+{
+    int rc = need(cluster != NULL && topology != NULL && package != NULL,
+                  "a client, a name and a place for the package are");
+    return rc != 0 ? rc : sl_runtime_package(cluster->runtime, topology, package);
+}
+
+static bool
+is_package(const struct sl_package *package)
+{
+    return package != NULL && package->script != NULL && package->files != NULL &&
+           package->file_count > 0;
+}
+
+static bool
+is_plan(const struct sl_stored_plan *plan)
+{
+    return plan != NULL && plan->topology != NULL && plan->packing != NULL &&
+           plan->components != NULL && plan->slots != NULL && plan->plan.containers != NULL &&
+           plan->plan.instances != NULL &&
+           sl_packing_plan_check(&plan->plan, plan->component_count) == 0;
+}
+
+int32_t
+sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submission *submission)
+{
+    int rc = need(cluster != NULL && submission != NULL && submission->topology != NULL &&
+                      submission->definition != NULL && submission->cwd != NULL &&
+                      submission->user != NULL,
+                  "a client, a name, a definition, a folder and a user are");
+    if (rc == 0) {
+        rc = need(is_plan(submission->plan) && is_package(submission->package),
+                  "a plan and a package are");
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    struct sl_runtime_submission wanted = {
+        .topology = submission->topology,
+        .definition = submission->definition,
+        .definition_size = submission->definition_size,
+        .plan = submission->plan,
+        .package = submission->package,
+        .cwd = submission->cwd,
+        .user = submission->user,
+        .is_active = submission->is_active,
+        .timeout_ms = milliseconds(submission->timeout_ms),
+    };
+    return sl_runtime_submit(cluster->runtime, &wanted);
+}
+
+int32_t
+sl_abi_cluster_status(struct sl_cluster *cluster, const char *topology,
+                      const struct sl_control_status **status)
+{
+    int rc = need(cluster != NULL && topology != NULL && status != NULL,
+                  "a client, a name and a place for the status are");
+    return rc != 0 ? rc : sl_runtime_status(cluster->runtime, topology, status);
+}
+
+int32_t
+sl_abi_cluster_set_active(struct sl_cluster *cluster, const char *topology, bool is_active,
+                          double timeout_ms)
+{
+    int rc = need(cluster != NULL && topology != NULL, "a client and a name are");
+    return rc != 0 ? rc
+                   : sl_runtime_set_active(cluster->runtime, topology, is_active,
+                                           milliseconds(timeout_ms));
+}
+
+int32_t
+sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology, int32_t container,
+                       double timeout_ms)
+{
+    int rc = need(cluster != NULL && topology != NULL && container >= 0,
+                  "a client, a name and a container are");
+    return rc != 0 ? rc
+                   : sl_runtime_restart(cluster->runtime, topology, container,
+                                        milliseconds(timeout_ms));
+}
+
+int32_t
+sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_stored_plan *current,
+                      const struct sl_stored_plan *proposed, double lock_timeout_ms,
+                      double drain_timeout_ms, const struct sl_update_result **result)
+{
+    int rc = need(cluster != NULL && is_plan(current) && is_plan(proposed) && result != NULL,
+                  "a client, two plans and a place for the result are");
+    return rc != 0 ? rc
+                   : sl_runtime_update(cluster->runtime, current, proposed,
+                                       milliseconds(lock_timeout_ms),
+                                       milliseconds(drain_timeout_ms), result);
+}
+
+int32_t
+sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wait_ms,
+                    double timeout_ms)
+{
+    int rc = need(cluster != NULL && topology != NULL, "a client and a name are");
+    return rc != 0 ? rc
+                   : sl_runtime_kill(cluster->runtime, topology, milliseconds(wait_ms),
+                                     milliseconds(timeout_ms));
+}
+
+const char *
+sl_abi_package_hash(const struct sl_package *package)
+{
+    static __thread char hash[65];
+    return need(is_package(package), "a package with files is") == 0 &&
+                   sl_package_hash(package, hash) == 0
+               ? hash
+               : NULL;
+}
+
+static int
+run_role(int (*run)(const struct sl_local_role_options *options), const char *state_url,
+         const char *topology, const char *program, const char *logs, double partner_pid)
+{
+    int rc = need(state_url != NULL && topology != NULL && program != NULL && logs != NULL,
+                  "a state manager, a name, a program and a folder for logs are");
+    struct sl_local_role_options options = {state_url, topology, program, logs,
+                                            (int64_t)partner_pid};
+    return rc != 0 ? rc : run(&options);
+}
+
+int32_t
+sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
+                     const char *logs, double master_pid)
+{
+    return run_role(sl_guardian_run, state_url, topology, program, logs, master_pid);
+}
+
+int32_t
+sl_abi_role_topology_master(const char *state_url, const char *topology, const char *program,
+                            const char *logs, double guardian_pid)
+{
+    return run_role(sl_topology_master_run, state_url, topology, program, logs, guardian_pid);
+}

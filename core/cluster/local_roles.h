@@ -1,0 +1,45 @@
+#pragma once
+/*
+ * The processes of a local topology, which need no daemon: a guardian, whose child is the topology
+ * master, whose children are the workers.
+ *
+ *     guardian --starts anew, at once--> topology master --starts anew--> worker, worker, ...
+ *        ^------------- starts anew, when it dies -------------'
+ *
+ * Each is watched by another one, and all of them go when the topology is killed. Both functions
+ * run until then, on a loop of their own.
+ */
+
+#include <stdint.h>
+
+struct sl_local_role_options {
+    const char *state_url;
+    const char *topology;
+    /* Path of the streamlua program. */
+    const char *program;
+    /* Folder of the topology's logs. */
+    const char *logs;
+    /* Of the guardian: a topology master that runs already; of the topology master: its guardian;
+     * or 0. */
+    int64_t partner_pid;
+};
+
+enum {
+    SL_GUARDIAN_BACKOFF_MS = 50,
+    SL_GUARDIAN_BACKOFF_MAX_MS = 10000,
+    SL_GUARDIAN_RESET_MS = 30000,
+    /* Exit code of a topology master that is to be started anew. */
+    SL_ROLE_AGAIN = 75,
+};
+
+/* Return the exit code of the process. */
+int sl_guardian_run(const struct sl_local_role_options *options);
+int sl_topology_master_run(const struct sl_local_role_options *options);
+
+/*
+ * Starts a guardian that outlives the caller; its output goes to the folder of logs. Returns 0 with
+ * its process id.
+ */
+struct sl_loop;
+int sl_guardian_start(struct sl_loop *loop, const struct sl_local_role_options *options,
+                      int64_t *pid);

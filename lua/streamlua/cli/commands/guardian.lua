@@ -1,0 +1,8 @@
+-- `streamlua guardian`: a process of a local topology, started by `submit` (docs/operations.md).
+
+local role = require 'streamlua.cli.role'
+
+return role.command('guardian', 'Restart the topology master of a local topology.',
+  function(C, state, args)
+    return C.sl_abi_role_guardian(state, args.topology, role.program(), args.logs, args.partner)
+  end)
