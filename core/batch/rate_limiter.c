@@ -27,7 +27,8 @@ allow(struct sl_rate_limiter *self, int64_t windows)
     double share = window_rate(self);
     double credit = self->carry + share;
     if (share < 1) {
-        credit = fmin(self->carry + share * (double)windows, 1);
+        /* Windows that nobody asked in add up to one record, not to a burst. */
+        credit = fmax(credit, fmin(self->carry + share * (double)windows, 1));
     }
     /* A product like 0.2 * 10 / 1000 * 200 must not lose a record to its last bit. */
     self->allowed = credit < 9e15 ? (int64_t)floor(credit + 1e-9) : INT64_MAX;

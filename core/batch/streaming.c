@@ -763,6 +763,10 @@ find_work(struct sl_streaming *self, struct sl_streaming_work *work)
     if (take_report(self, work) || take_job(self, work)) {
         return true;
     }
+    /* What was done just now may be what a stop waits for. */
+    if (sl__streaming_stop_step(self)) {
+        return false;
+    }
     *work = (struct sl_streaming_work){.node = -1, .output = -1};
     work->kind = self->stop == SL__STOP_DONE ? SL_STREAMING_WORK_STOPPED : SL_STREAMING_WORK_NONE;
     work->time = next_due(self);
