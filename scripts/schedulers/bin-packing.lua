@@ -82,12 +82,15 @@ return {
       worker_on[worker.node] = worker_on[worker.node] or worker
     end
     sort_by_share(state.tasks, nodes)
+    -- What was too full for a task of a component stays so: nothing leaves a node here.
+    local first = {}
     for _, task in ipairs(state.tasks) do
       local home
-      for _, node in ipairs(nodes) do
+      for i = first[task.component] or 1, #nodes do
+        local node = nodes[i]
         local may_open = worker_on[node] or (#node.free > 0 and state.workers_to_open > 0)
         if may_open and fits(node, task) and state:may_put(node, task.component) then
-          home = node
+          home, first[task.component] = node, i
           break
         end
       end

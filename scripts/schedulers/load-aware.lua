@@ -15,30 +15,14 @@ local function idle_cores(node)
   return math.max(1 - node.load, LEAST_IDLE) * (node.cores or 1)
 end
 
-local function open_workers(state)
-  while state.workers_to_open > 0 do
-    -- Most idle cores for each worker that is or would be there.
-    state:open(state:node_with_room(function(a, b)
-      return idle_cores(a) / (a.workers + 1) > idle_cores(b) / (b.workers + 1)
-    end))
-  end
-end
-
--- The worker whose machine has most idle cores for each task once it has this one.
-local function choose(state, task, tasks_on)
-  local best, best_share, best_same
-  for _, worker in ipairs(state.workers) do
+-- The worker whose machine has most idle cores for each task once it has one more; on one machine
+-- the worker with fewer of the component, then with fewer tasks.
+local function workers_for(state, component, tasks_on)
+  return toolkit.queue(state.workers, function(worker)
     local node = worker.node
-    if state:may_put(node, task.component) then
-      local share = idle_cores(node) / ((tasks_on[node] or 0) + 1)
-      local same = worker.count[task.component] or 0
-      -- On one machine: the worker with fewer of the component, then with fewer tasks.
-      local is_better = not best or share > best_share or (share == best_share and (same < best_same
-        or same == best_same and #worker.tasks < #best.tasks))
-      if is_better then best, best_share, best_same = worker, share, same end
-    end
-  end
-  return best
+    return { -idle_cores(node) / ((tasks_on[node] or 0) + 1), worker.count[component] or 0,
+      #worker.tasks }
+  end, function(worker) return state:may_put(worker.node, component) end)
 end
 
 return {
@@ -46,8 +30,9 @@ return {
   assign = function(request)
     local state = toolkit.start(request)
     for _, node in ipairs(state.nodes) do node.cores = node.cpu or node.ports end
-    open_workers(state)
-    local tasks_on = {}
+    -- Most idle cores for each worker that is or would be there.
+    state:open_all(function(node) return { -idle_cores(node) / (node.workers + 1) } end)
+    local tasks_on, queues = {}, {}
     for _, worker in ipairs(state.workers) do
       tasks_on[worker.node] = (tasks_on[worker.node] or 0) + #worker.tasks
     end
@@ -58,8 +43,10 @@ return {
     end
     for i, task in ipairs(state.tasks) do
       local left = #state.tasks - i + 1
-      local worker = choose(state, task, tasks_on)
-      if #empty >= left and #worker.tasks > 0 then worker = empty[#empty] end
+      queues[task.component] = queues[task.component]
+        or workers_for(state, task.component, tasks_on)
+      local worker = queues[task.component]:best()
+      if worker and #empty >= left and #worker.tasks > 0 then worker = empty[#empty] end
       if not worker then
         error(("no node is left for another task of '%s'"):format(task.component), 0)
       end

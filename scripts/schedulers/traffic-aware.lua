@@ -11,6 +11,9 @@
 local toolkit = require 'streamlua.scheduling.toolkit'
 
 local MAX_ROUNDS = 1000
+local LEAST_GAIN = 1e-9
+-- Up to this many bins all pairs are compared, beyond each bin with its next ones.
+local MAX_BINS, NEAR = 24, 8
 
 -- Traffic between one task of a and one task of b, by component; symmetric.
 local function weights(state)
@@ -43,33 +46,40 @@ local function nodes_needed(state)
   return most
 end
 
--- Workers to open go where most fit beside each other: few nodes mean few edges between nodes.
+-- Workers to open go where most fit beside each other: few nodes mean few edges between nodes. First
+-- as many nodes as are needed, then those that have workers already; the most free ports first.
 local function open_workers(state)
-  local needed = nodes_needed(state)
+  local needed, used = nodes_needed(state), 0
+  for _, node in ipairs(state.nodes) do used = used + (node.workers > 0 and 1 or 0) end
+  local function queue(wants_used)
+    return toolkit.queue(state.nodes, function(node)
+      return { (node.workers > 0) == wants_used and 0 or 1, -#node.free }
+    end, function(node) return state:has_room(node) end)
+  end
+  local nodes = queue(used >= needed)
   while state.workers_to_open > 0 do
-    local used = 0
-    for _, node in ipairs(state.nodes) do used = used + (node.workers > 0 and 1 or 0) end
-    state:open(state:node_with_room(function(a, b)
-      -- A node that has workers already comes first, then the one with the most free ports.
-      if (a.workers > 0) ~= (b.workers > 0) then return (a.workers > 0) == (used >= needed) end
-      return #a.free > #b.free
-    end))
+    local node = nodes:best()
+    local is_new = node and node.workers == 0
+    state:open(node)
+    used = used + (is_new and 1 or 0)
+    if is_new and used == needed then nodes = queue(true) end
   end
 end
 
 -- Bins {count= tasks by component, room=, tasks=, node=}: first nodes, then workers of a node.
 local function fill(state, bins, tasks, w)
+  local component, queue
   for _, task in ipairs(tasks) do
-    local best, best_pull
-    for _, bin in ipairs(bins) do
-      if bin.room > 0 and state:may_put(bin.node, task.component)
-        and not (state.is_spread[task.component] and bin.count[task.component]) then
-        local pull = attraction(w, task.component, bin.count)
-        if not best or pull > best_pull or (pull == best_pull and bin.room > best.room) then
-          best, best_pull = bin, pull
-        end
-      end
+    if task.component ~= component then
+      component = task.component
+      queue = toolkit.queue(bins, function(bin)
+        return { -attraction(w, task.component, bin.count), -bin.room }
+      end, function(bin)
+        return bin.room > 0 and state:may_put(bin.node, task.component)
+          and not (state.is_spread[task.component] and bin.count[task.component])
+      end)
     end
+    local best = queue:best()
     if not best then
       error(("no node is left for another task of '%s'"):format(task.component), 0)
     end
@@ -107,26 +117,54 @@ local function names_in(bin)
   return names
 end
 
+-- The exchange between two bins that saves most: a, b and what it saves, or nil.
+local function best_exchange(state, w, x, y, names_x, names_y, least)
+  local best_a, best_b
+  for _, a in ipairs(names_x) do
+    for _, b in ipairs(names_y) do
+      if a ~= b and not state.is_spread[a] and not state.is_spread[b] then
+        local saved = gain(w, x, y, a, b)
+        if saved > least then best_a, best_b, least = a, b, saved end
+      end
+    end
+  end
+  return best_a, best_b, least
+end
+
 -- Exchanges the pair that saves most until none saves anything.
-local function improve(state, bins, w)
+local function improve_all(state, bins, w)
   for _ = 1, MAX_ROUNDS do
-    local best, best_gain = nil, 1e-9
+    local best, best_gain = nil, LEAST_GAIN
+    local names = {}
+    for i, bin in ipairs(bins) do names[i] = names_in(bin) end
     for i, x in ipairs(bins) do
       for k = i + 1, #bins do
-        local y = bins[k]
-        for _, a in ipairs(names_in(x)) do
-          for _, b in ipairs(names_in(y)) do
-            if a ~= b and not state.is_spread[a] and not state.is_spread[b] then
-              local saved = gain(w, x, y, a, b)
-              if saved > best_gain then best, best_gain = { x, y, a, b }, saved end
-            end
-          end
-        end
+        local a, b, saved = best_exchange(state, w, x, bins[k], names[i], names[k], best_gain)
+        if a then best, best_gain = { x, bins[k], a, b }, saved end
       end
     end
     if not best then return end
     exchange(unpack(best))
   end
+end
+
+-- The same for many bins: each with its next ones only, which are filled with what talks to it.
+local function improve_near(state, bins, w)
+  for i, x in ipairs(bins) do
+    for k = i + 1, math.min(i + NEAR, #bins) do
+      local y = bins[k]
+      for _ = 1, NEAR do
+        local a, b = best_exchange(state, w, x, y, names_in(x), names_in(y), LEAST_GAIN)
+        if not a then break end
+        exchange(x, y, a, b)
+      end
+    end
+  end
+end
+
+local function improve(state, bins, w)
+  local go = #bins <= MAX_BINS and improve_all or improve_near
+  go(state, bins, w)
 end
 
 -- Components on different nodes first, then those that talk most.
@@ -166,11 +204,11 @@ local function rooms(state)
     room[worker] = math.min(math.max(target - #worker.tasks, 0), left)
     left = left - room[worker]
   end
+  local queue = toolkit.queue(state.workers, function(worker)
+    return { #worker.tasks + room[worker] }
+  end)
   while left > 0 do
-    local least
-    for _, worker in ipairs(state.workers) do
-      if not least or #worker.tasks + room[worker] < #least.tasks + room[least] then least = worker end
-    end
+    local least = queue:best()
     room[least], left = room[least] + 1, left - 1
   end
   return room

@@ -82,6 +82,65 @@ function M.edges(request)
   return edges
 end
 
+local Queue = {}
+Queue.__index = Queue
+
+local function is_before(a, b)
+  local left, right = a.key, b.key
+  for i = 1, #left do
+    if left[i] ~= right[i] then return left[i] < right[i] end
+  end
+  return a.position < b.position
+end
+
+local function sift_down(heap, at)
+  local entry = heap[at]
+  while true do
+    local child = 2 * at
+    if not heap[child] then break end
+    if heap[child + 1] and is_before(heap[child + 1], heap[child]) then child = child + 1 end
+    if not is_before(heap[child], entry) then break end
+    heap[at], at = heap[child], child
+  end
+  heap[at] = entry
+end
+
+--- A queue that finds the best of many items without looking at all of them each time. `key(item)`
+--- is a list of numbers, the least is best, then the item that comes first. `accept(item)` says
+--- whether an item may be chosen; one that may not is dropped. Between two calls of `queue:best()`
+--- the keys of all items but the one it gave must stay or get worse.
+---@param items table[]
+---@param key fun(item: table): number[]
+---@param accept (fun(item: table): boolean)?
+---@return table queue
+function M.queue(items, key, accept)
+  local heap = {}
+  for i, item in ipairs(items) do heap[i] = { item = item, position = i, key = key(item) } end
+  for at = math.floor(#heap / 2), 1, -1 do sift_down(heap, at) end
+  return setmetatable({ heap = heap, key = key, accept = accept }, Queue)
+end
+
+--- The best item as things are now; it stays in the queue. Nil when there is none.
+---@return table?
+function Queue:best()
+  local heap = self.heap
+  while heap[1] do
+    local top = heap[1]
+    if self.accept and not self.accept(top.item) then
+      local last = table.remove(heap)
+      if heap[1] then
+        heap[1] = last
+        sift_down(heap, 1)
+      end
+    else
+      -- Its key may have changed since it came to the top: it is the best if it still is with that.
+      top.key = self.key(top.item)
+      sift_down(heap, 1)
+      if heap[1] == top then return top.item end
+    end
+  end
+end
+
 -- Usable supervisors by id, with their free ports ascending.
 local function nodes_of(request)
   local list, isolation = {}, as_set(request.isolation)
@@ -148,6 +207,9 @@ end
 function State:put(worker, task)
   worker.tasks[#worker.tasks + 1] = task.id
   worker.count[task.component] = (worker.count[task.component] or 0) + 1
+  if self.is_spread[task.component] then
+    self.spread_on[task.component .. '\0' .. worker.supervisor] = true
+  end
 end
 
 --- The node that takes another worker and is best by `better(a, b)`; by default the one with the
@@ -170,13 +232,15 @@ end
 --- True when the node may have a task of the component: not when its tasks must run on different
 --- nodes and one is there.
 function State:may_put(node, component)
-  if not self.is_spread[component] then return true end
-  for _, list in ipairs({ self.workers, self.closed }) do
-    for _, worker in ipairs(list) do
-      if worker.supervisor == node.id and worker.count[component] then return false end
-    end
-  end
-  return true
+  return not self.is_spread[component] or not self.spread_on[component .. '\0' .. node.id]
+end
+
+--- Opens all workers that are to be opened, each on the node whose key is the least then (M.queue);
+--- a node's key must get worse with its workers.
+---@param key fun(node: table): number[]
+function State:open_all(key)
+  local queue = M.queue(self.nodes, key, function(node) return self:has_room(node) end)
+  while self.workers_to_open > 0 do self:open(queue:best()) end
 end
 
 local function put_lone_master(self)
@@ -288,7 +352,7 @@ function M.start(request)
   local count, is_master_alone = M.worker_count(request)
   local self = setmetatable({ request = request, nodes = nodes_of(request), tasks = {},
     workers = {}, closed = {}, workers_to_open = count, edges = M.edges(request),
-    is_spread = as_set(request.on_different_nodes) }, State)
+    is_spread = as_set(request.on_different_nodes), spread_on = {} }, State)
   local by_id, tasks = {}, M.tasks(request)
   for _, task in ipairs(tasks) do
     by_id[task.id] = task
