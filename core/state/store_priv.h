@@ -1,5 +1,5 @@
 #pragma once
-/* The inside of a store, shared by store.c (life, session, watches) and call.c (calls). */
+/* The inside of a store, shared by store.c (life, session, watches) and call*.c (calls). */
 
 #include "base/map.h"
 #include "base/random.h"

@@ -86,6 +86,8 @@ struct handle {
     /* Written by the completion thread before it posts CONNECTED. */
     int64_t session;
     int timeout_ms;
+    /* Requests that the library has; the owner's. */
+    struct sl_list notes;
 };
 
 /* Set on the library's threads: nothing may be called from there. */
@@ -108,6 +110,8 @@ enum note_kind {
 struct note {
     enum note_kind kind;
     struct handle *handle;
+    /* Of requests: in the handle's list until it is answered. */
+    struct sl_list_node node;
     int rc;
     /* Of NOTE_SESSION. */
     int state;
@@ -138,6 +142,15 @@ note_new(struct handle *handle, enum note_kind kind)
     struct note *note = sl_calloc(1, sizeof(*note));
     note->handle = handle;
     note->kind = kind;
+    return note;
+}
+
+/* A note that the library gets with a request: by the owner only. */
+static struct note *
+request_note_new(struct handle *handle, enum note_kind kind)
+{
+    struct note *note = note_new(handle, kind);
+    sl_list_push_back(&handle->notes, &note->node);
     return note;
 }
 
@@ -552,7 +565,7 @@ zookeeper_submit(struct sl_state_backend *backend, struct sl_state_request *requ
     }
     sl_assert_le(bytes, SL_STATE_REQUEST_BYTES_MAX);
     sl_assert(handle != NULL);
-    struct note *note = note_new(handle, NOTE_REQUEST);
+    struct note *note = request_note_new(handle, NOTE_REQUEST);
     note->request = request;
     int rc = submit_note(handle, note);
     if (rc != ZOK) {
@@ -614,7 +627,7 @@ static void
 setup_send(struct handle *handle, enum setup setup)
 {
     const struct zookeeper *self = handle->zk;
-    struct note *note = note_new(handle, NOTE_SETUP);
+    struct note *note = request_note_new(handle, NOTE_SETUP);
     handle->setup = setup;
     char *marker = sl_asprintf("%s/%s", self->root, marker_name);
     char *part = sl_strndup(self->root, handle->setup_length);
@@ -825,11 +838,23 @@ close_work(struct helper *helper)
     }
 }
 
-/* Everything that the handle still posted came before this. */
+/* Everything that the handle still posted came before this. What was sent right before the close
+ * the library forgets at times, without a completion: nobody knows what became of it. */
 static void
 close_done(struct helper *helper)
 {
-    sl_free(helper->handle);
+    struct handle *handle = helper->handle;
+    sl_list_each(&handle->notes, it)
+    {
+        struct note *note = sl_container_of(it, struct note, node);
+        sl_list_remove(&note->node);
+        note->rc = ZCLOSING;
+        if (note->kind == NOTE_REQUEST) {
+            finish_request(note);
+        }
+        note_free(note);
+    }
+    sl_free(handle);
 }
 
 /* Takes a handle out of use; its remaining completions come while it is closed. */
@@ -921,6 +946,7 @@ handle_open(struct zookeeper *self, const char *addresses)
 {
     struct handle *handle = sl_calloc(1, sizeof(*handle));
     handle->zk = self;
+    sl_list_create(&handle->notes);
     handle->timeout_ms = (int)self->session_timeout_ms;
     /* Never at debug level: its threads use freed memory there (ZOOKEEPER-4809). */
     zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
@@ -1024,6 +1050,9 @@ on_note(void *arg)
         }
         finish_request(note);
         break;
+    }
+    if (note->kind == NOTE_REQUEST || note->kind == NOTE_SETUP) {
+        sl_list_remove(&note->node);
     }
     note_free(note);
 }
