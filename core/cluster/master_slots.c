@@ -205,12 +205,8 @@ supervisor_payload(void *ctx, const char *id, struct sl_buf *out)
 static void
 reply_registered(struct sl_master_slots *self, struct sl_rpc_request *request)
 {
-    struct sl_registered answer = {self->options.resource, self->options.process,
-                                   self->options.token};
-    struct sl_buf body = {0};
-    sl_registered_encode(&answer, &body);
-    sl_rpc_reply(request, body.data, body.size);
-    sl_buf_destroy(&body);
+    sl_peer_reply_registered(request, self->options.resource, self->options.process,
+                             self->options.token);
 }
 
 /*
@@ -370,14 +366,13 @@ handle_slot_failed(void *ctx, struct sl_rpc_request *request)
     struct sl_master_slots *self = ctx;
     struct sl_slot_notice notice;
     struct sl_arena arena;
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
     bool is_of_supervisor = sl_rpc_request_method(request) == SL_TM_FAIL_SLOT;
     sl_arena_create(&arena, 0, 64 * 1024);
-    if (sl_slot_notice_decode(body, size, &arena, &notice) != 0) {
-        sl_rpc_refuse_last(request);
-    } else if (is_of_supervisor &&
-               sl_map_bytes_get_str(&self->supervisors, notice.resource) == NULL) {
+    if (!sl_peer_read_notice(request, &arena, &notice)) {
+        sl_arena_destroy(&arena);
+        return;
+    }
+    if (is_of_supervisor && sl_map_bytes_get_str(&self->supervisors, notice.resource) == NULL) {
         sl_log_warn("cluster", "slot failed at an unknown supervisor name=%s", notice.resource);
         sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ENOTFOUND, "%s is not registered here",
                       notice.resource);
@@ -398,11 +393,8 @@ handle_disconnect(void *ctx, struct sl_rpc_request *request)
     struct sl_master_slots *self = ctx;
     struct sl_disconnect message;
     struct sl_arena arena;
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
     sl_arena_create(&arena, 0, 64 * 1024);
-    if (sl_disconnect_decode(body, size, &arena, &message) != 0) {
-        sl_rpc_refuse_last(request);
+    if (!sl_peer_read_disconnect(request, &arena, &message)) {
         sl_arena_destroy(&arena);
         return;
     }

@@ -113,3 +113,57 @@ sl_peer_send_notice(struct sl_rpc_gateway *gateway, uint32_t method,
     sl_rpc_send(gateway, method, body.data, body.size);
     sl_buf_destroy(&body);
 }
+
+bool
+sl_peer_read_notice(struct sl_rpc_request *request, struct sl_arena *arena,
+                    struct sl_slot_notice *message)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    sl_arena_reset(arena);
+    if (sl_slot_notice_decode(body, size, arena, message) != 0) {
+        sl_rpc_refuse_last(request);
+        return false;
+    }
+    return true;
+}
+
+bool
+sl_peer_read_disconnect(struct sl_rpc_request *request, struct sl_arena *arena,
+                        struct sl_disconnect *message)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    sl_arena_reset(arena);
+    if (sl_disconnect_decode(body, size, arena, message) != 0) {
+        sl_rpc_refuse_last(request);
+        return false;
+    }
+    return true;
+}
+
+void
+sl_peer_reply_registered(struct sl_rpc_request *request, const char *resource, uint64_t instance,
+                         uint64_t token)
+{
+    struct sl_registered answer = {resource, instance, token};
+    struct sl_buf body = {0};
+    sl_registered_encode(&answer, &body);
+    sl_rpc_reply(request, body.data, body.size);
+    sl_buf_destroy(&body);
+}
+
+bool
+sl_peer_is_identity(const struct sl_rpc_result *result, const char *resource, uint64_t process)
+{
+    struct sl_arena arena;
+    struct sl_registered who;
+    bool is_same = false;
+    sl_arena_create(&arena, 0, 64 * 1024);
+    if (result->status == SL_RPC_SUCCESS &&
+        sl_registered_decode(result->body, result->size, &arena, &who) == 0) {
+        is_same = strcmp(who.resource, resource) == 0 && who.instance == process;
+    }
+    sl_arena_destroy(&arena);
+    return is_same;
+}

@@ -40,3 +40,20 @@ void sl_peer_answer_heartbeat(struct sl_heartbeats *heartbeats, const char *self
 /* One-way messages. */
 void sl_peer_send_notice(struct sl_rpc_gateway *gateway, uint32_t method,
                          const struct sl_slot_notice *notice);
+
+/*
+ * What endpoints of the roles have in common. Readers decode the body of a request into *message,
+ * whose texts lie in the arena (which is reset); a malformed one is refused and gives false.
+ */
+bool sl_peer_read_notice(struct sl_rpc_request *request, struct sl_arena *arena,
+                         struct sl_slot_notice *message);
+bool sl_peer_read_disconnect(struct sl_rpc_request *request, struct sl_arena *arena,
+                             struct sl_disconnect *message);
+
+/* Answers with who we are: to a registration, or to the question who answers here. */
+void sl_peer_reply_registered(struct sl_rpc_request *request, const char *resource,
+                              uint64_t instance, uint64_t token);
+
+/* Does the answer to an IDENTIFY name this process? */
+bool sl_peer_is_identity(const struct sl_rpc_result *result, const char *resource,
+                         uint64_t process);

@@ -620,26 +620,12 @@ handle_request_slot(void *ctx, struct sl_rpc_request *request)
     offer_slots(self, topology);
 }
 
-static bool
-read_notice(struct sl_supervisor_slots *self, struct sl_rpc_request *request,
-            struct sl_slot_notice *notice)
-{
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
-    sl_arena_reset(&self->arena);
-    if (sl_slot_notice_decode(body, size, &self->arena, notice) != 0) {
-        sl_rpc_refuse_last(request);
-        return false;
-    }
-    return true;
-}
-
 static void
 handle_free_slot(void *ctx, struct sl_rpc_request *request)
 {
     struct sl_supervisor_slots *self = ctx;
     struct sl_slot_notice notice;
-    if (!read_notice(self, request, &notice)) {
+    if (!sl_peer_read_notice(request, &self->arena, &notice)) {
         return;
     }
     const struct topology *topology = find_topology(self, notice.topology);
@@ -661,7 +647,7 @@ handle_free_inactive(void *ctx, struct sl_rpc_request *request)
 {
     struct sl_supervisor_slots *self = ctx;
     struct sl_slot_notice notice;
-    if (read_notice(self, request, &notice)) {
+    if (sl_peer_read_notice(request, &self->arena, &notice)) {
         free_slots_of(self, notice.topology, SL_HELD_ALLOCATED, notice.cause);
         sl_rpc_reply(request, NULL, 0);
     }
@@ -672,11 +658,7 @@ handle_disconnect(void *ctx, struct sl_rpc_request *request)
 {
     struct sl_supervisor_slots *self = ctx;
     struct sl_disconnect message;
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
-    sl_arena_reset(&self->arena);
-    if (sl_disconnect_decode(body, size, &self->arena, &message) != 0) {
-        sl_rpc_refuse_last(request);
+    if (!sl_peer_read_disconnect(request, &self->arena, &message)) {
         return;
     }
     if (sl_rpc_request_method(request) == SL_SV_DISCONNECT_RESOURCE_MANAGER) {
@@ -707,12 +689,8 @@ static void
 handle_identify(void *ctx, struct sl_rpc_request *request)
 {
     const struct sl_supervisor_slots *self = ctx;
-    struct sl_registered who = {self->options.identity->resource, self->options.identity->process,
-                                0};
-    struct sl_buf body = {0};
-    sl_registered_encode(&who, &body);
-    sl_rpc_reply(request, body.data, body.size);
-    sl_buf_destroy(&body);
+    sl_peer_reply_registered(request, self->options.identity->resource,
+                             self->options.identity->process, 0);
 }
 
 static void

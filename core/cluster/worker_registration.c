@@ -88,12 +88,8 @@ handle_disconnect(void *ctx, struct sl_rpc_request *request)
     const struct sl_leader_link *link = &self->connection.link;
     struct sl_disconnect message;
     struct sl_arena arena;
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
     sl_arena_create(&arena, 0, 64 * 1024);
-    if (sl_disconnect_decode(body, size, &arena, &message) != 0) {
-        sl_rpc_refuse_last(request);
-    } else {
+    if (sl_peer_read_disconnect(request, &arena, &message)) {
         /* A word of an old term is about a registration that is over. */
         if (link->is_established && link->token == message.token) {
             sl_leader_link_reconnect(&self->connection.link, message.cause);
