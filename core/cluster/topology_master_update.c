@@ -61,8 +61,15 @@ struct transfer {
     uint64_t call;
 };
 
+/* What a call of the store comes back to; the update may be gone by then. */
+struct update_call {
+    struct sl__tm_update *update;
+};
+
 struct sl__tm_update {
     struct sl_topology_master *master;
+    /* The call of the store that is under way, or NULL. */
+    struct update_call *call;
     /* Answered once; NULL afterwards. */
     struct sl_rpc_request *request;
     enum update_step step;
@@ -101,6 +108,27 @@ transfer_free(struct transfer *transfer)
     sl_free(transfer);
 }
 
+static struct update_call *
+call_new(struct sl__tm_update *update)
+{
+    struct update_call *call = sl_calloc(1, sizeof(*call));
+    call->update = update;
+    update->call = call;
+    return call;
+}
+
+/* The update that the call belongs to, or NULL when it is gone; the call is gone, too. */
+static struct sl__tm_update *
+call_end(struct update_call *call)
+{
+    struct sl__tm_update *update = call->update;
+    if (update != NULL) {
+        update->call = NULL;
+    }
+    sl_free(call);
+    return update;
+}
+
 static void
 transfers_clear(struct sl__tm_update *update)
 {
@@ -113,6 +141,9 @@ transfers_clear(struct sl__tm_update *update)
 static void
 update_free(struct sl__tm_update *update)
 {
+    if (update->call != NULL) {
+        update->call->update = NULL;
+    }
     sl_timer_stop(&update->timer);
     transfers_clear(update);
     sl_vec_destroy(&update->transfers);
@@ -250,7 +281,8 @@ void
 sl__tm_update_worker_lost(struct sl_topology_master *self, int32_t id, const char *why)
 {
     struct sl__tm_update *update = self->update;
-    if (update != NULL && update->step > STEP_CHECK && update->step < STEP_SWITCH) {
+    /* A commit that is under way decides by itself; a lost worker then gets the plan it gave. */
+    if (update != NULL && update->step > STEP_CHECK && update->step < STEP_COMMIT) {
         fail(update, SL_EUNAVAIL, "container %d: %s", id, why);
     }
 }
@@ -269,7 +301,10 @@ lock_event(void *ctx, enum sl_state_lock_event event)
 static void
 checked(void *ctx, int status, const struct sl_state_result *result)
 {
-    struct sl__tm_update *update = ctx;
+    struct sl__tm_update *update = call_end(ctx);
+    if (update == NULL) {
+        return;
+    }
     if (status != 0) {
         fail(update, status, "%s", sl_err_last()->msg);
     } else if (result->size != update->current.size ||
@@ -624,7 +659,10 @@ static void look_at_outcome(struct sl__tm_update *update);
 static void
 looked(void *ctx, int status, const struct sl_state_result *result)
 {
-    struct sl__tm_update *update = ctx;
+    struct sl__tm_update *update = call_end(ctx);
+    if (update == NULL) {
+        return;
+    }
     const struct sl_buf *next = &update->next->bytes;
     if (status == SL_ETIMEOUT || status == SL_EUNAVAIL) {
         look_at_outcome(update);
@@ -642,14 +680,18 @@ look_at_outcome(struct sl__tm_update *update)
 {
     char path[SL_STATE_PATH_MAX + 1];
     sl_state_get(update->master->options.store,
-                 sl_layout_path(path, SL_LAYOUT_PLAN, update->master->topology), looked, update);
+                 sl_layout_path(path, SL_LAYOUT_PLAN, update->master->topology), looked,
+                 call_new(update));
 }
 
 static void
 committed(void *ctx, int status, const struct sl_state_result *result)
 {
-    struct sl__tm_update *update = ctx;
+    struct sl__tm_update *update = call_end(ctx);
     (void)result;
+    if (update == NULL) {
+        return;
+    }
     if (status == 0) {
         switch_plans(update);
     } else if (status == SL_ETIMEOUT || status == SL_EUNAVAIL) {
@@ -667,7 +709,7 @@ commit(struct sl__tm_update *update)
     struct sl_state_op op =
         sl_state_op_set(sl_layout_path(path, SL_LAYOUT_PLAN, update->master->topology), next->data,
                         next->size, update->node_version);
-    sl_state_lock_commit(update->lock, &op, 1, committed, update);
+    sl_state_lock_commit(update->lock, &op, 1, committed, call_new(update));
 }
 
 static void
@@ -709,7 +751,7 @@ enter(struct sl__tm_update *update, enum update_step step)
         break;
     case STEP_CHECK:
         sl_state_get(self->options.store, sl_layout_path(path, SL_LAYOUT_PLAN, self->topology),
-                     checked, update);
+                     checked, call_new(update));
         break;
     case STEP_START:
         if (!self->is_settled) {

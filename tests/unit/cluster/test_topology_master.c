@@ -6,6 +6,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -58,6 +59,7 @@ struct node {
     struct sl_state_loop_executor executor;
     struct sl_state_store *store;
     struct sl_rpc *rpc;
+    struct sl_state_backend *backend;
     bool is_closed;
 };
 
@@ -113,9 +115,10 @@ node_open(struct fixture *f, struct node *node, const char *host)
 {
     char address[64];
     node->loop = sl_sim_loop_new(f->sim, host);
-    sl_state_loop_executor_create(&node->executor, node->loop);
-    node->store = sl_state_store_new(sl_memory_backend_new(f->server, &node->executor.executor),
-                                     &node->executor.executor,
+    /* Not of its own loop, on which nothing runs after a crash. */
+    sl_state_loop_executor_create(&node->executor, f->server_loop);
+    node->backend = sl_memory_backend_new(f->server, &node->executor.executor);
+    node->store = sl_state_store_new(node->backend, &node->executor.executor,
                                      &(struct sl_state_options){.seed = 1 + f->next_pid++});
     node->rpc = sl_rpc_new(node->loop, &(struct sl_rpc_options){.role = "test", .name = host});
     snprintf(address, sizeof(address), "%s:700", host);
@@ -790,7 +793,9 @@ static bool
 all_active(struct fixture *f, bool is_active)
 {
     for (int i = 0; i < f->started; i++) {
-        if (f->workers[i].is_alive && f->workers[i].is_active != is_active) {
+        /* Those that no plan has are told so, and end. */
+        if (f->workers[i].is_alive && f->workers[i].rejections == 0 &&
+            f->workers[i].is_active != is_active) {
             return false;
         }
     }
@@ -1105,6 +1110,123 @@ test_a_topology_master_that_dies_in_an_update_leaves_the_old_plan_running(void *
     assert_counts(f);
 }
 
+/* Power fails at the topology master's node, and another one takes its place. */
+static void
+crash_master(struct fixture *f)
+{
+    sl_memory_backend_crash(f->master_node.backend);
+    sl_sim_loop_crash(f->master_node.loop, false);
+    sl_topology_master_free(f->master);
+    f->master = NULL;
+    node_close(f, &f->master_node);
+    node_open(f, &f->master_node, "127.0.0.3");
+    master_start(f);
+}
+
+static void
+step(struct fixture *f, int steps)
+{
+    for (int i = 0; i < steps && f->answers == 0; i++) {
+        assert_true(sl_sim_step(f->sim));
+    }
+}
+
+/* What runs is the stored plan, old or new, as it was running, and another update takes place. */
+static void
+assert_whole(struct fixture *f)
+{
+    uint64_t version = stored_version(f);
+    assert_true(version == 1 || version == 2);
+    int32_t containers = version == 1 ? 3 : 5;
+    for (int32_t id = 1; id <= containers; id++) {
+        assert_int_equal(worker_of(f, id)->plan.plan_version, version);
+    }
+    assert_true(all_active(f, true));
+    assert_int_equal(get(f, SL_LAYOUT_PHYSICAL_PLAN), 0);
+    struct sl_physical_plan plan;
+    assert_int_equal(sl_physical_plan_decode(f->value.data, f->value.size, &f->arena, &plan), 0);
+    assert_int_equal(plan.plan_version, version);
+    if (version == 1) {
+        struct sl_update_result result = update(f, 2, 4);
+        assert_int_equal(result.outcome, SL_UPDATE_DONE);
+    }
+}
+
+enum { CRASH_STEPS = 400, CRASH_STRIDE = 3 };
+
+static void
+test_a_crash_of_the_topology_master_anywhere_leaves_one_plan_whole(void **state)
+{
+    bool has_old = false;
+    bool has_new = false;
+    for (int at = 0; at < CRASH_STEPS; at += CRASH_STRIDE) {
+        struct fixture *f = *state;
+        run(f);
+        fill_counts(f);
+        send_update(f, 2, 4, 60000);
+        step(f, at);
+        bool is_over = f->answers > 0;
+        uint64_t token = f->leader_token;
+        crash_master(f);
+        UNTIL(f, f->leader_token != 0 && f->leader_token != token);
+        UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+        has_old = has_old || stored_version(f) == 1;
+        has_new = has_new || stored_version(f) == 2;
+        /* Containers of a plan that never came are told so, and end. */
+        for (int32_t id = 4; stored_version(f) == 1 && id <= 5; id++) {
+            if (worker_of(f, id) != NULL) {
+                UNTIL(f, worker_of(f, id)->rejections > 0);
+                worker_die(worker_of(f, id));
+            }
+        }
+        assert_counts(f);
+        assert_whole(f);
+        assert_counts(f);
+        if (is_over) {
+            break;
+        }
+        teardown(state);
+        setup(state);
+    }
+    assert_true(has_old && has_new);
+}
+
+static void
+test_a_death_of_any_worker_anywhere_leaves_one_plan_whole(void **state)
+{
+    for (int32_t id = 1; id <= 5; id++) {
+        bool is_over = false;
+        for (int at = 0; at < CRASH_STEPS && !is_over; at += 2 * CRASH_STRIDE) {
+            struct fixture *f = *state;
+            struct sl_update_result result = {0};
+            run(f);
+            fill_counts(f);
+            send_update(f, 2, 4, 60000);
+            step(f, at);
+            is_over = f->answers > 0;
+            if (worker_of(f, id) != NULL) {
+                launcher_restart(f, id);
+            }
+            /* Its end is noticed. */
+            sl_sim_run_for(f->sim, 50);
+            UNTIL(f, f->answers > 0);
+            if (f->result.status == SL_RPC_SUCCESS) {
+                assert_int_equal(
+                    sl_update_result_decode(f->answer.data, f->answer.size, &f->arena, &result), 0);
+            } else {
+                /* It died before the update began. */
+                assert_int_equal(f->result.code, SL_EAGAIN);
+                result.outcome = SL_UPDATE_ROLLED_BACK;
+            }
+            UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+            assert_int_equal(stored_version(f), result.outcome == SL_UPDATE_DONE ? 2 : 1);
+            assert_whole(f);
+            teardown(state);
+            setup(state);
+        }
+    }
+}
+
 static void
 test_an_update_planned_from_another_plan_conflicts(void **state)
 {
@@ -1189,6 +1311,8 @@ main(void)
         TEST(test_an_update_whose_state_can_not_move_is_rolled_back),
         TEST(test_an_update_whose_worker_dies_while_draining_is_rolled_back),
         TEST(test_a_topology_master_that_dies_in_an_update_leaves_the_old_plan_running),
+        TEST(test_a_crash_of_the_topology_master_anywhere_leaves_one_plan_whole),
+        TEST(test_a_death_of_any_worker_anywhere_leaves_one_plan_whole),
         TEST(test_an_update_planned_from_another_plan_conflicts),
         TEST(test_one_of_two_updates_at_once_conflicts),
         TEST(test_ids_that_the_launcher_gave_are_published),
