@@ -49,6 +49,21 @@ int sl_abi_worker_task(struct sl_worker *worker, int32_t component, int32_t id, 
                        int32_t executor);
 
 /*
+ * Says in which other process (number of its container) a task is that was planned for the executor
+ * behind the last one; also when that process was replaced. Returns 0, SL_EINVAL, SL_ENOTFOUND.
+ */
+int sl_abi_worker_place(struct sl_worker *worker, int32_t id, int32_t container);
+
+/*
+ * Takes a task of this process out of it, while the plan goes on to name it in another one. Then as
+ * sl_abi_worker_remove_task. Returns 0, SL_EINVAL, SL_ENOTFOUND.
+ */
+int sl_abi_worker_move_task(struct sl_worker *worker, int32_t id, int32_t container);
+
+/* Returns how many key groups a component has, 0 when it is not keyed. Any thread. */
+int32_t sl_abi_worker_group_count(struct sl_worker *worker, int32_t component);
+
+/*
  * Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
  * tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
  * SL_ENOTFOUND, or SL_EINVAL for an acker.
@@ -86,6 +101,10 @@ void sl_abi_worker_join(struct sl_worker *worker);
 /* Sends a command (enum sl_command). Returns 0 or SL_EINVAL. */
 int sl_abi_worker_command(struct sl_worker *worker, int32_t executor, int32_t command,
                           int32_t argument);
+
+/* Sends SL_COMMAND_TELL with a text; SL_EVENT_TOLD follows. Returns 0 or SL_EINVAL. */
+int sl_abi_worker_tell(struct sl_worker *worker, int32_t executor, int32_t argument,
+                       const char *text, size_t len);
 
 /* Waits for an event, at most timeout_ms (negative = for ever). Returns 1 with *event, or 0. */
 int sl_abi_worker_wait(struct sl_worker *worker, double timeout_ms, struct sl_event *event);
@@ -186,6 +205,9 @@ int sl_abi_executor_await_root(struct sl_executor *executor, struct sl_turn *tur
  * sl_abi_worker_busy names it; task -1: the call has returned.
  */
 void sl_abi_executor_calls(struct sl_executor *executor, int32_t task);
+
+/* Returns the text of this turn's command (borrowed until the next turn), NULL when it has none. */
+const char *sl_abi_executor_told(const struct sl_executor *executor, size_t *len);
 
 /* Returns the time in milliseconds since the epoch. */
 double sl_abi_executor_now_ms(struct sl_executor *executor);

@@ -105,6 +105,43 @@ sl_abi_worker_remove_task(struct sl_worker *worker, int32_t id)
 }
 
 int
+sl_abi_worker_place(struct sl_worker *worker, int32_t id, int32_t container)
+{
+    if (worker == NULL) {
+        return missing();
+    }
+    return sl_worker_place(worker, id, container);
+}
+
+int
+sl_abi_worker_move_task(struct sl_worker *worker, int32_t id, int32_t container)
+{
+    if (worker == NULL) {
+        return missing();
+    }
+    return sl_worker_move_task(worker, id, container);
+}
+
+int32_t
+sl_abi_worker_group_count(struct sl_worker *worker, int32_t component)
+{
+    if (worker == NULL) {
+        return 0;
+    }
+    return sl_worker_group_count(worker, component);
+}
+
+int
+sl_abi_worker_tell(struct sl_worker *worker, int32_t executor, int32_t argument, const char *text,
+                   size_t len)
+{
+    if (worker == NULL || (text == NULL && len > 0)) {
+        return missing();
+    }
+    return sl_worker_tell(worker, executor, argument, text, len);
+}
+
+int
 sl_abi_worker_planned(struct sl_worker *worker, int32_t task, struct sl_planned *planned)
 {
     if (worker == NULL || planned == NULL) {
@@ -345,6 +382,16 @@ sl_abi_executor_calls(struct sl_executor *executor, int32_t task)
         return;
     }
     sl_executor_calls(executor, task);
+}
+
+const char *
+sl_abi_executor_told(const struct sl_executor *executor, size_t *len)
+{
+    if (executor == NULL || len == NULL) {
+        missing();
+        return NULL;
+    }
+    return sl_executor_told(executor, len);
 }
 
 double

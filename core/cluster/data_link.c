@@ -70,13 +70,6 @@ struct peer {
     bool has_frame;
 };
 
-/* What wake-ups of other threads lead to: it outlives the links while one is on its way. */
-struct bell {
-    struct sl_loop *loop;
-    struct sl_data_link *links;
-    uint32_t posts;
-};
-
 struct sl_data_link {
     struct sl_loop *loop;
     struct sl_data_link_options options;
@@ -85,7 +78,6 @@ struct sl_data_link {
     struct sl_listener *listener;
     struct sl_list conns;
     SL_VEC(struct peer *) peers;
-    struct bell *bell;
     struct sl_timer poll_timer;
     bool is_paused;
     struct sl_arena arena;
@@ -168,8 +160,7 @@ static void woken(void *ctx);
 static void
 wake(void *ctx)
 {
-    struct bell *bell = ctx;
-    __atomic_add_fetch(&bell->posts, 1, __ATOMIC_SEQ_CST);
+    struct sl_data_bell *bell = ctx;
     sl_loop_post(bell->loop, woken, bell);
 }
 
@@ -183,7 +174,7 @@ pump(struct sl_data_link *self)
     }
     pause_if_jammed(self);
     if (!sl_remote_rest(remote)) {
-        wake(self->bell);
+        wake(self->options.bell);
     }
 }
 
@@ -210,12 +201,9 @@ pump_and_poll(struct sl_data_link *self)
 static void
 woken(void *ctx)
 {
-    struct bell *bell = ctx;
-    uint32_t left = __atomic_sub_fetch(&bell->posts, 1, __ATOMIC_SEQ_CST);
+    struct sl_data_bell *bell = ctx;
     if (bell->links != NULL) {
         pump_and_poll(bell->links);
-    } else if (left == 0) {
-        sl_free(bell);
     }
 }
 
@@ -657,9 +645,11 @@ on_data(void *ctx, const uint8_t *data, size_t size)
     }
     if (rc != 0 && conn->state != CONN_DEAD) {
         uint64_t suppressed;
-        if (sl_log_is_enabled("cluster.data", SL_LOG_WARN) &&
+        /* Peers may have the plan a little earlier or later than this side. */
+        enum sl_log_level level = rc == SL_EFENCED ? SL_LOG_INFO : SL_LOG_WARN;
+        if (sl_log_is_enabled("cluster.data", level) &&
             sl_log_limit_pass(&links->closed_log, 1000, &suppressed)) {
-            sl_log_write("cluster.data", SL_LOG_WARN, "connection closed peer=%s reason=%s",
+            sl_log_write("cluster.data", level, "connection closed peer=%s reason=%s",
                          sl_stream_peer(conn->stream), sl_err_last()->msg);
         }
         conn_fail(conn);
@@ -734,7 +724,7 @@ sl_data_link_new(struct sl_loop *loop, const struct sl_data_link_options *option
     struct sl_data_link *self = sl_calloc(1, sizeof(*self));
     self->loop = loop;
     self->options = *options;
-    self->topology_id = sl_strdup(options->topology_id);
+    self->topology_id = sl_strdup("");
     if (options->secret_size > 0) {
         self->secret = sl_alloc(options->secret_size);
         memcpy(self->secret, options->secret, options->secret_size);
@@ -744,12 +734,10 @@ sl_data_link_new(struct sl_loop *loop, const struct sl_data_link_options *option
     self->options.opening_ms = options->opening_ms != 0 ? options->opening_ms : SL_DATA_OPENING_MS;
     sl_list_create(&self->conns);
     sl_arena_create(&self->arena, 4096, 64 * 1024);
-    self->bell = sl_calloc(1, sizeof(*self->bell));
-    self->bell->loop = loop;
-    self->bell->links = self;
-    sl_remote_set_wake(options->remote, wake, self->bell);
+    *options->bell = (struct sl_data_bell){loop, self};
+    sl_remote_set_wake(options->remote, wake, options->bell);
     /* What came before is taken in the first turn. */
-    wake(self->bell);
+    wake(options->bell);
     return self;
 }
 
@@ -786,11 +774,7 @@ sl_data_link_free(struct sl_data_link *self)
         conn_kill(conn);
     }
     sl_timer_stop(&self->poll_timer);
-    if (__atomic_load_n(&self->bell->posts, __ATOMIC_SEQ_CST) == 0) {
-        sl_free(self->bell);
-    } else {
-        self->bell->links = NULL;
-    }
+    self->options.bell->links = NULL;
     sl_arena_destroy(&self->arena);
     sl_buf_destroy(&self->scratch);
     sl_free(self->topology_id);
@@ -798,11 +782,20 @@ sl_data_link_free(struct sl_data_link *self)
     sl_free(self);
 }
 
+void
+sl_data_link_set_topology(struct sl_data_link *self, const char *topology_id)
+{
+    if (strcmp(self->topology_id, topology_id) != 0) {
+        sl_free(self->topology_id);
+        self->topology_id = sl_strdup(topology_id);
+    }
+}
+
 int
-sl_data_link_listen(struct sl_data_link *self, const char *host)
+sl_data_link_listen(struct sl_data_link *self, const char *host, uint16_t port)
 {
     static const struct sl_listener_handler listener_handler = {.on_accept = on_accept};
-    struct sl_address address = {.kind = SL_ADDRESS_TCP};
+    struct sl_address address = {.kind = SL_ADDRESS_TCP, .port = port};
     if (strlen(host) >= sizeof(address.host)) {
         return sl_err_set(SL_EINVAL, "a host name of %zu bytes", strlen(host));
     }
@@ -866,6 +859,18 @@ sl_data_link_remove(struct sl_data_link *self, int32_t container)
     }
     sl_remote_forget(self->options.remote, container);
     pump_and_poll(self);
+}
+
+void
+sl_data_link_keep(struct sl_data_link *self, bool (*is_wanted)(void *ctx, int32_t container),
+                  void *ctx)
+{
+    for (size_t i = self->peers.count; i > 0; i--) {
+        int32_t container = self->peers.items[i - 1]->container;
+        if (!is_wanted(ctx, container)) {
+            sl_data_link_remove(self, container);
+        }
+    }
 }
 
 int32_t

@@ -22,10 +22,18 @@
 
 struct sl_data_link;
 
+/*
+ * What wake-ups by other threads lead to.  Zeroed memory that outlives the loop: one may still be
+ * under way when the links are gone.
+ */
+struct sl_data_bell {
+    struct sl_loop *loop;
+    struct sl_data_link *links;
+};
+
 struct sl_data_link_options {
     struct sl_remote *remote;
-    /* Of the submission: workers of another one are refused. */
-    const char *topology_id;
+    struct sl_data_bell *bell;
     /* This worker, and its process. */
     int32_t container;
     uint8_t identity[SL_REMOTE_IDENTITY_SIZE];
@@ -58,13 +66,15 @@ struct sl_data_link *sl_data_link_new(struct sl_loop *loop,
 void sl_data_link_free(struct sl_data_link *self);
 
 /*
- * Listens on a port that the system chooses, at the address of a host.  SL_EFENCED when other
+ * Listens at the address of a host; port 0 has the system choose one.  SL_EFENCED when other
  * machines can reach it and there is no secret, else as sl_listener_open.
  */
-int sl_data_link_listen(struct sl_data_link *self, const char *host);
+int sl_data_link_listen(struct sl_data_link *self, const char *host, uint16_t port);
 /* The port, 0 before. */
 uint16_t sl_data_link_port(const struct sl_data_link *self);
 
+/* The id of the submission, "" before: workers of another one are refused. */
+void sl_data_link_set_topology(struct sl_data_link *self, const char *topology_id);
 /*
  * Says which process a container is and where it listens.  A process that it was before is spoken
  * to no more.  Its own container is ignored.  SL_EINVAL for a number or host that can not be.
@@ -73,5 +83,8 @@ int sl_data_link_peer(struct sl_data_link *self, int32_t container, const uint8_
                       const char *host, uint16_t port);
 /* The container is no longer in the plan: what waits for it fails. */
 void sl_data_link_remove(struct sl_data_link *self, int32_t container);
+/* Removes all peers that `is_wanted` does not want. */
+void sl_data_link_keep(struct sl_data_link *self, bool (*is_wanted)(void *ctx, int32_t container),
+                       void *ctx);
 /* How many peers there are, and how many of them are connected. */
 int32_t sl_data_link_peers(const struct sl_data_link *self, int32_t *connected);

@@ -99,9 +99,22 @@ handle_disconnect(void *ctx, struct sl_rpc_request *request)
     sl_arena_destroy(&arena);
 }
 
+static void
+handle_other(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_worker_registration *self = ctx;
+    if (self->options.handle == NULL) {
+        sl_rpc_refuse(request, SL_RPC_ERROR, SL_EPROTO, "this worker runs no plans");
+        return;
+    }
+    self->options.handle(self->options.ctx, request);
+}
+
 static const struct sl_rpc_method methods[] = {
-    {SL_WORKER_HEARTBEAT, handle_heartbeat},
-    {SL_WORKER_DISCONNECT, handle_disconnect},
+    {SL_WORKER_HEARTBEAT, handle_heartbeat}, {SL_WORKER_DISCONNECT, handle_disconnect},
+    {SL_WORKER_PLAN, handle_other},          {SL_WORKER_SPOUTS, handle_other},
+    {SL_WORKER_DRAIN, handle_other},         {SL_WORKER_EXPORT, handle_other},
+    {SL_WORKER_STAGE, handle_other},         {SL_WORKER_SHUTDOWN, handle_other},
 };
 
 int

@@ -26,6 +26,8 @@ struct sl_worker_registration_options {
     void (*on_rejected)(void *ctx, const char *reason);
     /* Appends what the worker tells in a heartbeat. May be NULL: nothing. */
     void (*make_payload)(void *ctx, struct sl_buf *out);
+    /* Takes the requests of worker_messages.h. NULL: they are not understood. */
+    void (*handle)(void *ctx, struct sl_rpc_request *request);
     void *ctx;
 };
 

@@ -150,7 +150,9 @@ detach_forget(struct sl_executor *self, struct sl__task *task)
         }
         sl_histogram_merge(worker->gone_latency, task->latency);
         self->spout_of[task->spout_index] = NULL;
-        sl__spout_set_home(worker, task->spout_index, -1, self->index);
+        if (sl__spout_home(worker, (uint32_t)task->spout_index).executor == self->index) {
+            sl__spout_set_home(worker, task->spout_index, -1, self->index);
+        }
     }
     struct sl_task_stats *gone = &component->gone;
     gone->emitted += task->io.emitted;
@@ -159,7 +161,10 @@ detach_forget(struct sl_executor *self, struct sl__task *task)
     gone->failed += task->io.failed;
     gone->errors += task->io.errors;
     worker->tasks[id] = NULL;
-    worker->task_executor[id] = -1;
+    /* Unless it has moved to another process. */
+    if (worker->task_executor[id] == self->index) {
+        worker->task_executor[id] = -1;
+    }
     __atomic_add_fetch(&worker->plan_version, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&worker->plan_lock);
 }

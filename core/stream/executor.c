@@ -36,6 +36,13 @@ sl_executor_calls(struct sl_executor *self, int32_t task)
     __atomic_store_n(&self->current_task, task, __ATOMIC_RELAXED);
 }
 
+const char *
+sl_executor_told(const struct sl_executor *self, size_t *len)
+{
+    *len = self->told_len;
+    return self->told;
+}
+
 double
 sl_executor_now_ms(struct sl_executor *self)
 {
@@ -146,6 +153,9 @@ command_turn(struct sl_executor *self, struct sl_turn *turn)
         turn->kind = SL_TURN_COMMAND;
         turn->command = command->command;
         turn->argument = command->argument;
+        sl_free(self->told);
+        self->told = command->text;
+        self->told_len = command->len;
         sl_free(command);
         if (turn->command == SL_COMMAND_ACTIVATE) {
             self->is_active = true;

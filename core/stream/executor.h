@@ -25,6 +25,8 @@ int sl_executor_await_root(struct sl_executor *executor, struct sl_turn *turn, s
                            int32_t may_block);
 /* User code of a task is called outside of a turn; -1: it has returned. */
 void sl_executor_calls(struct sl_executor *executor, int32_t task);
+/* The text of the command of this turn, NULL when it has none. */
+const char *sl_executor_told(const struct sl_executor *executor, size_t *len);
 double sl_executor_now_ms(struct sl_executor *executor);
 double sl_executor_due_ms(struct sl_executor *executor);
 

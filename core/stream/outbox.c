@@ -40,7 +40,9 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cy
     self->credit = worker->credit;
     self->is_cyclic = is_cyclic;
     self->is_last = source->is_finished;
-    __atomic_add_fetch(&worker->inbound[dest], 1, __ATOMIC_RELAXED);
+    if (!sl__is_remote(worker, self->dest_executor)) {
+        __atomic_add_fetch(&worker->inbound[dest], 1, __ATOMIC_RELAXED);
+    }
     return self;
 }
 
@@ -51,7 +53,8 @@ sl__outbox_free(struct sl__outbox *self)
     if (self->batch != NULL) {
         sl__batch_give(self->executor, self->batch);
     }
-    if (__atomic_sub_fetch(&worker->inbound[self->io.dest], 1, __ATOMIC_RELEASE) == 0) {
+    if (!sl__is_remote(worker, self->dest_executor) &&
+        __atomic_sub_fetch(&worker->inbound[self->io.dest], 1, __ATOMIC_RELEASE) == 0) {
         sl__executor_ring_bell(worker->executors[self->dest_executor]);
     }
     sl_free(self);

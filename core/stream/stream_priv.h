@@ -286,6 +286,9 @@ struct sl__acker {
 struct sl__command {
     int32_t command;
     int32_t argument;
+    /* Of SL_COMMAND_TELL. */
+    char *text;
+    size_t len;
     struct sl__command *next;
 };
 
@@ -350,6 +353,9 @@ struct sl_executor {
     pthread_mutex_t command_lock;
     struct sl__command *commands;
     uint32_t has_commands;
+    /* The text of the command that was taken last. */
+    char *told;
+    size_t told_len;
     /* SL_COMMAND_STOP was sent: emits that wait give up. */
     uint32_t is_stopping;
     /* For the watchdog: id of the task in user code (-1 = none) and since when. */

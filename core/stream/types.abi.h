@@ -182,6 +182,8 @@ enum sl_command {
     SL_COMMAND_DRAIN = 6,
     /* Clean up all tasks and leave. */
     SL_COMMAND_STOP = 7,
+    /* Do what the text of the command says; see streamlua.runtime.told. */
+    SL_COMMAND_TELL = 8,
 };
 
 /* What an executor should do next. */
@@ -241,6 +243,11 @@ enum sl_event_kind {
     SL_EVENT_SIGNAL = 8,
     /* An executor that had reported FINISHED has work again: tasks were added before its own. */
     SL_EVENT_RESUMED = 9,
+    /* What SL_COMMAND_TELL gave; `task` is its argument. */
+    SL_EVENT_TOLD = 10,
+    /* The role of a worker process asks or says something: `task` is an enum sl_worker_ask,
+     * `executor` the number of the request. */
+    SL_EVENT_ROLE = 11,
 };
 
 /* An event; `text` belongs to the worker until the next event is taken. */

@@ -155,6 +155,7 @@ executor_free(struct sl_executor *self)
     sl__pool_destroy(&self->pool);
     while (self->commands != NULL) {
         struct sl__command *next = self->commands->next;
+        sl_free(self->commands->text);
         sl_free(self->commands);
         self->commands = next;
     }
@@ -162,6 +163,7 @@ executor_free(struct sl_executor *self)
         sl_vec_destroy(&self->ack_out[i].items);
     }
     sl_free(self->ack_out);
+    sl_free(self->told);
     sl_free(self->spout_of);
     sl_vec_destroy(&self->tasks);
     sl_vec_destroy(&self->spouts);
@@ -466,6 +468,44 @@ sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer)
 }
 
 int
+sl_worker_move_task(struct sl_worker *self, int32_t id, int32_t peer)
+{
+    if (id < 0 || id >= self->task_capacity || self->remote == NULL || peer < 0 ||
+        peer > SL_REMOTE_PEER_MAX) {
+        return sl_err_set(SL_EINVAL, "task %d to process %d", id, peer);
+    }
+    int rc = 0;
+    pthread_mutex_lock(&self->plan_lock);
+    struct sl__component *component = &self->components.items[self->task_component[id]];
+    if (self->tasks[id] == NULL || self->task_executor[id] != self->tasks[id]->executor->index) {
+        rc = sl_err_set(SL_ENOTFOUND, "task %d is not in this process", id);
+    } else if (component->kind == SL_TASK_ACKER) {
+        rc = sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
+    } else {
+        self->task_executor[id] = self->executor_count;
+        sl__publish(&self->task_peer[id], peer);
+        sl__publish(&self->task_placed[id], self->task_placed[id] + 1);
+        ids_insert(&component->leaving, id);
+        if (component->kind == SL_TASK_SPOUT) {
+            sl__spout_set_home(self, id, id, self->executor_count);
+        }
+        plan_changed(self);
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    return rc;
+}
+
+int32_t
+sl_worker_group_count(struct sl_worker *self, int32_t component)
+{
+    pthread_mutex_lock(&self->plan_lock);
+    int32_t count =
+        has_component(self, component) ? self->components.items[component].group_count : 0;
+    pthread_mutex_unlock(&self->plan_lock);
+    return count;
+}
+
+int
 sl_worker_planned(struct sl_worker *self, int32_t id, struct sl_planned *out)
 {
     int rc = SL_ENOTFOUND;
@@ -573,15 +613,17 @@ sl_worker_join(struct sl_worker *self)
     }
 }
 
-int
-sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument)
+static int
+send_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument,
+             char *take_text, size_t len)
 {
     struct sl_executor *at = sl_worker_executor(self, executor);
-    if (at == NULL || command < SL_COMMAND_ACTIVATE || command > SL_COMMAND_STOP) {
+    if (at == NULL || command < SL_COMMAND_ACTIVATE || command > SL_COMMAND_TELL) {
+        sl_free(take_text);
         return sl_err_set(SL_EINVAL, "command %d to executor %d", command, executor);
     }
     struct sl__command *entry = sl_alloc(sizeof(*entry));
-    *entry = (struct sl__command){command, argument, NULL};
+    *entry = (struct sl__command){command, argument, take_text, len, NULL};
     pthread_mutex_lock(&at->command_lock);
     struct sl__command **link = &at->commands;
     while (*link != NULL) {
@@ -595,6 +637,19 @@ sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int
     pthread_mutex_unlock(&at->command_lock);
     sl__executor_ring_bell(at);
     return 0;
+}
+
+int
+sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument)
+{
+    return send_command(self, executor, command, argument, NULL, 0);
+}
+
+int
+sl_worker_tell(struct sl_worker *self, int32_t executor, int32_t argument, const char *text,
+               size_t len)
+{
+    return send_command(self, executor, SL_COMMAND_TELL, argument, sl_strndup(text, len), len);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -741,6 +796,38 @@ sl_worker_stats(struct sl_worker *self, int32_t id, struct sl_task_stats *out)
     }
     pthread_mutex_unlock(&self->plan_lock);
     return task != NULL ? 0 : sl_err_set(SL_ENOTFOUND, "task %d is not attached", id);
+}
+
+void
+sl_worker_load(struct sl_worker *self, struct sl_worker_load *out)
+{
+    *out = (struct sl_worker_load){0, 0};
+    pthread_mutex_lock(&self->plan_lock);
+    for (int32_t i = 0; i < self->task_capacity; i++) {
+        const struct sl__task *task = self->tasks[i];
+        if (task != NULL) {
+            out->roots += (uint64_t)(__atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
+                                     __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED));
+            out->waiting += (uint64_t)__atomic_load_n(&task->queued, __ATOMIC_RELAXED);
+        }
+    }
+    pthread_mutex_unlock(&self->plan_lock);
+    for (int32_t i = 0; i < self->executor_count; i++) {
+        /* It goes to rest only when it has handed over all it can. */
+        out->waiting += __atomic_load_n(&self->executors[i]->is_asleep, __ATOMIC_SEQ_CST) == 0;
+    }
+}
+
+int32_t
+sl_worker_component_count(struct sl_worker *self)
+{
+    return (int32_t)self->components.count;
+}
+
+const char *
+sl_worker_component_name(struct sl_worker *self, int32_t component)
+{
+    return has_component(self, component) ? self->components.items[component].name : NULL;
 }
 
 int

@@ -30,6 +30,8 @@ int sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, 
 /* owners[group] = id of a task of the component. */
 int sl_worker_groups(struct sl_worker *self, int32_t component, const int32_t *owners,
                      int32_t count);
+/* Any thread: how many key groups a component has, 0 = it is not keyed. */
+int32_t sl_worker_group_count(struct sl_worker *self, int32_t component);
 int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t index,
                    int32_t executor);
 /*
@@ -38,6 +40,11 @@ int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_
  * with the next SL_COMMAND_ROUTES ends of input are told to it anew.
  */
 int sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer);
+/*
+ * Moves a task of this process to another one: as sl_worker_remove_task of the one here, while the
+ * plan goes on to name it, there.  SL_EINVAL for an acker, SL_ENOTFOUND.
+ */
+int sl_worker_move_task(struct sl_worker *self, int32_t id, int32_t peer);
 /*
  * Takes a task out of the plan: it gets no more tuples as soon as the others have new routes, and
  * may then be detached, which SL_COMMAND_REMOVE_TASK has its executor do when it is drained. Until
@@ -63,6 +70,10 @@ int sl_worker_start(struct sl_worker *self, sl_executor_main_fn main);
 void sl_worker_join(struct sl_worker *self);
 int sl_worker_command(struct sl_worker *self, int32_t executor, int32_t command, int32_t argument);
 
+/* As sl_worker_command, with a text for SL_COMMAND_TELL. */
+int sl_worker_tell(struct sl_worker *self, int32_t executor, int32_t argument, const char *text,
+                   size_t len);
+
 /* Waits up to timeout_ms for an event; 1 and *out, or 0. Negative timeouts wait for ever. */
 int sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *out);
 /* Any thread. */
@@ -72,6 +83,16 @@ void sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t 
 void sl_worker_signal(struct sl_worker *self, int signal_number);
 
 int sl_worker_stats(struct sl_worker *self, int32_t task, struct sl_task_stats *out);
+/* What is under way in this process: roots of its spouts that have not ended, and tuples that wait
+ * for its tasks, with one for every executor that is not at rest. Other processes are not seen. */
+struct sl_worker_load {
+    uint64_t roots;
+    uint64_t waiting;
+};
+void sl_worker_load(struct sl_worker *self, struct sl_worker_load *out);
+int32_t sl_worker_component_count(struct sl_worker *self);
+/* The name of a component, which lives as long as the worker; NULL = there is none. */
+const char *sl_worker_component_name(struct sl_worker *self, int32_t component);
 /* The sums of the counters of those tasks of a component that were removed. */
 int sl_worker_gone_stats(struct sl_worker *self, int32_t component, struct sl_task_stats *out);
 /* The user code an executor is in now. */

@@ -851,6 +851,31 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field is_active boolean
 ---@field timeout_ms number
 
+--- How a role is made.
+---@class sl_worker_role_options: ffi.cdata*
+---@field topology ffi.cdata*
+---@field container integer
+---@field host ffi.cdata*
+---@field data_port integer
+---@field state_url ffi.cdata*
+---@field secret ffi.cdata*
+---@field secret_len integer
+---@field identity ffi.cdata*
+---@field no_master_ms number
+
+--- The code of a topology, written to files.
+---@class sl_unpacked: ffi.cdata*
+---@field script ffi.cdata*
+---@field overrides ffi.cdata*
+---@field overrides_size integer
+---@field defaults ffi.cdata*
+---@field defaults_size integer
+
+--- The role of a worker process for Lua: connections to other workers and to the topology master on
+--- a thread of their own (cluster/worker_role.h). The thread that made the worker calls these. This
+--- is a bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
+---@class sl_worker_role: ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -974,6 +999,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_COMMAND_ROUTES integer
 ---@field SL_COMMAND_DRAIN integer
 ---@field SL_COMMAND_STOP integer
+---@field SL_COMMAND_TELL integer
 ---@field SL_SPOUT_EMITTED integer
 ---@field SL_SPOUT_NOTHING integer
 ---@field SL_SPOUT_DONE integer
@@ -989,6 +1015,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_EVENT_STOPPED integer
 ---@field SL_EVENT_SIGNAL integer
 ---@field SL_EVENT_RESUMED integer
+---@field SL_EVENT_TOLD integer
+---@field SL_EVENT_ROLE integer
 ---@field SL_SETTING_DURATION integer
 ---@field SL_SETTING_NUMBER integer
 ---@field SL_SETTING_FLAG integer
@@ -1042,6 +1070,10 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_UPDATE_DONE integer
 ---@field SL_UPDATE_ROLLED_BACK integer
 ---@field SL_UPDATE_NOT_ROLLED_BACK integer
+---@field SL_ASK_PLAN integer
+---@field SL_ASK_SPOUTS integer
+---@field SL_ASK_END integer
+---@field SL_ASK_PEERS integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -1618,6 +1650,28 @@ function C.sl_abi_worker_groups(worker, component, owners, count) end
 ---@return integer
 function C.sl_abi_worker_task(worker, component, id, index, executor) end
 
+--- Says in which other process (number of its container) a task is that was planned for the executor
+--- behind the last one; also when that process was replaced. Returns 0, SL_EINVAL, SL_ENOTFOUND.
+---@param worker sl_worker|ffi.cdata*
+---@param id integer
+---@param container integer
+---@return integer
+function C.sl_abi_worker_place(worker, id, container) end
+
+--- Takes a task of this process out of it, while the plan goes on to name it in another one. Then as
+--- sl_abi_worker_remove_task. Returns 0, SL_EINVAL, SL_ENOTFOUND.
+---@param worker sl_worker|ffi.cdata*
+---@param id integer
+---@param container integer
+---@return integer
+function C.sl_abi_worker_move_task(worker, id, container) end
+
+--- Returns how many key groups a component has, 0 when it is not keyed. Any thread.
+---@param worker sl_worker|ffi.cdata*
+---@param component integer
+---@return integer
+function C.sl_abi_worker_group_count(worker, component) end
+
 --- Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
 --- tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
 --- SL_ENOTFOUND, or SL_EINVAL for an acker.
@@ -1681,6 +1735,15 @@ function C.sl_abi_worker_join(worker) end
 ---@param argument integer
 ---@return integer
 function C.sl_abi_worker_command(worker, executor, command, argument) end
+
+--- Sends SL_COMMAND_TELL with a text; SL_EVENT_TOLD follows. Returns 0 or SL_EINVAL.
+---@param worker sl_worker|ffi.cdata*
+---@param executor integer
+---@param argument integer
+---@param text string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_worker_tell(worker, executor, argument, text, len) end
 
 --- Waits for an event, at most timeout_ms (negative = for ever). Returns 1 with *event, or 0.
 ---@param worker sl_worker|ffi.cdata*
@@ -1826,6 +1889,12 @@ function C.sl_abi_executor_await_root(executor, turn, task, may_block) end
 ---@param executor sl_executor|ffi.cdata*
 ---@param task integer
 function C.sl_abi_executor_calls(executor, task) end
+
+--- Returns the text of this turn's command (borrowed until the next turn), NULL when it has none.
+---@param executor sl_executor|ffi.cdata*
+---@param len ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_executor_told(executor, len) end
 
 --- Returns the time in milliseconds since the epoch.
 ---@param executor sl_executor|ffi.cdata*
@@ -3017,5 +3086,69 @@ function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid) 
 ---@param guardian_pid number
 ---@return integer
 function C.sl_abi_role_topology_master(state_url, topology, program, logs, guardian_pid) end
+
+--- Reads the code of a topology from the state manager and writes it to files in a folder of their
+--- own; blocks for up to 30 s. NULL with the error set: SL_ENOTFOUND, SL_EUNAVAIL, SL_ETIMEOUT,
+--- SL_EPROTO, SL_EINVAL, SL_ESYS.
+---@param state_url string|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param settings sl_settings|ffi.cdata*
+---@return sl_unpacked
+function C.sl_abi_package_unpack(state_url, topology, settings) end
+
+--- Removes the files and frees it. NULL is fine.
+---@param unpacked sl_unpacked|ffi.cdata*
+function C.sl_abi_package_unpack_free(unpacked) end
+
+--- Starts the role of a worker that was made with a remote_window; it listens when this returns.
+--- `settings` are those of the control plane. NULL with the error set: SL_EINVAL, SL_EFENCED (other
+--- machines could reach it and there is no secret), SL_EEXIST, SL_EIO, SL_ESYS.
+---@param worker sl_worker|ffi.cdata*
+---@param options sl_worker_role_options|ffi.cdata*
+---@param settings sl_settings|ffi.cdata*
+---@return sl_worker_role
+function C.sl_abi_worker_role_new(worker, options, settings) end
+
+--- Ends the role; the executors must have stopped. NULL is fine.
+---@param role sl_worker_role|ffi.cdata*
+function C.sl_abi_worker_role_free(role) end
+
+--- Returns the port for data.
+---@param role sl_worker_role|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_role_port(role) end
+
+--- Answers a request (SL_EVENT_ROLE): code 0, or an SL_E code with the text.
+---@param role sl_worker_role|ffi.cdata*
+---@param request integer
+---@param code integer
+---@param text string|ffi.cdata*
+---@param len integer
+function C.sl_abi_worker_role_answer(role, request, code, text, len) end
+
+--- Says which submission this is, where there is no topology master. Returns 0 or SL_EINVAL.
+---@param role sl_worker_role|ffi.cdata*
+---@param topology_id string|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_role_topology(role, topology_id) end
+
+--- Says which process (16 bytes) a container is and where it listens, where there is no topology
+--- master. Returns 0 or SL_EINVAL.
+---@param role sl_worker_role|ffi.cdata*
+---@param container integer
+---@param identity string|ffi.cdata*
+---@param host string|ffi.cdata*
+---@param port integer
+---@return integer
+function C.sl_abi_worker_role_peer(role, container, identity, host, port) end
+
+--- Tells the topology master an error of user code, of a task or ("" and 0) of none.
+---@param role sl_worker_role|ffi.cdata*
+---@param component string|ffi.cdata*
+---@param task integer
+---@param text string|ffi.cdata*
+---@param len integer
+---@param is_fatal integer
+function C.sl_abi_worker_role_report(role, component, task, text, len, is_fatal) end
 
 return C

@@ -32,7 +32,7 @@ return function(worker, pointer)
   print = require 'streamlua.runtime.print'
   local topology, err = load.script(boot.script, { set = boot.set, defaults = boot.defaults })
   if not topology then error(tostring(err), 0) end
-  local plan = plans.new(topology, { executors = boot.executors })
+  local plan = plans.new(topology, { executors = boot.executors, is_site = boot.is_site })
   advisor.start()
   local executor = executors.new({
     worker = worker,

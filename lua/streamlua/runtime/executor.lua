@@ -154,13 +154,15 @@ local commands = {
     end)
   end,
   [tonumber(C.SL_COMMAND_ADD_TASK)] = function(self, id)
-    plans.refresh(self.plan, self.worker)
+    local known = self.plan.task[id]
+    if not known or known.is_gone then plans.refresh(self.plan, self.worker) end
+    if self.plan.is_site then plans.refresh_key_groups(self.plan, self.worker) end
     local ok, problem = self:attach(id)
     if not ok then return problem end
     local rt = self.tasks[id]
-    if not self.is_active or not rt then return nil end
+    if not rt or not (self.is_active or self.plan.is_site) then return nil end
     if not rt:open() then return rt.open_error or 'open failed' end
-    if rt.component.kind == 'spout' then rt:activate() end
+    if rt.component.kind == 'spout' and self.is_active then rt:activate() end
   end,
   [tonumber(C.SL_COMMAND_REMOVE_TASK)] = function(self, id) return self:detach(id) end,
   [tonumber(C.SL_COMMAND_ROUTES)] = function(self)

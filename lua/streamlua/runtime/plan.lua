@@ -78,7 +78,11 @@ local function add_component(plan, described, place, entry)
     streams = {},
     stream_by_name = {},
   }
-  for i = 0, (described.tasks or 0) - 1 do component.tasks[i + 1] = described.first_task + i end
+  -- How many there were at submission.
+  component.planned = described.tasks or 0
+  for i = 0, plan.is_site and -1 or component.planned - 1 do
+    component.tasks[i + 1] = described.first_task + i
+  end
   plan.components[#plan.components + 1] = component
   plan.by_name[component.name] = component
   return component
@@ -108,7 +112,7 @@ end
 -- Key groups of components that are read by fields.
 local function add_key_groups(plan)
   for _, component in ipairs(plan.components) do
-    if component.is_keyed then
+    if component.is_keyed and #component.tasks > 0 then
       component.groups = assert(native.assign_key_groups(component.tasks, plan.key_groups))
     end
   end
@@ -156,6 +160,19 @@ function M.refresh(plan, worker)
   plan.tasks = tasks
 end
 
+--- Takes the number of key groups from a worker that was told the physical plan: submission fixes it.
+---@param plan table
+---@param worker ffi.cdata* struct sl_worker *
+function M.refresh_key_groups(plan, worker)
+  for _, component in ipairs(plan.components) do
+    local count = C.sl_abi_worker_group_count(worker, component.index)
+    if count > 0 then
+      plan.key_groups = count
+      return
+    end
+  end
+end
+
 local function task_count(described)
   local count = 0
   for _, component in ipairs(described.components) do
@@ -166,7 +183,8 @@ end
 
 --- Makes the plan of a worker that runs a whole (valid) topology.
 ---@param topology streamlua.Topology
----@param options? { executors?: integer } threads; unset = config `executors`, else min(cores, tasks)
+---@param options? { executors?: integer, is_site?: boolean } threads (unset = config `executors`, else
+---min(cores, tasks)); is_site: a physical plan says later which tasks there are (runtime/site.lua)
 ---@return table plan
 function M.new(topology, options)
   local described = assert(topology:system())
@@ -180,6 +198,7 @@ function M.new(topology, options)
     config = topology.config,
     settings = settings,
     key_groups = assert(topology:key_groups()),
+    is_site = options and options.is_site or false,
     components = {},
     by_name = {},
     streams = {},

@@ -39,7 +39,7 @@ end
 local function batch_bytes(plan)
   local outboxes = 0
   for _, reader in ipairs(plan.readers) do
-    outboxes = outboxes + #reader.stream.component.tasks * #reader.component.tasks
+    outboxes = outboxes + reader.stream.component.planned * reader.component.planned
   end
   local bytes = POOL_BYTES / math.max(1, outboxes * (CREDIT + 2))
   bytes = math.max(BATCH_LEAST, math.min(BATCH_MOST, bytes))
@@ -57,15 +57,18 @@ end
 -- Ids, spouts and ackers that may be added later.
 local ROOM = 1024
 
+-- Ids that tasks may have in a topology that spans processes, where roots carry those of spouts.
+local SITE_IDS = 65536
+
 local function make(plan, options)
   local settings = plan.settings
-  local last = plan.tasks[#plan.tasks].id
+  local ids = plan.is_site and SITE_IDS or plan.tasks[#plan.tasks].id + 1 + ROOM
   local pointer = C.sl_abi_worker_new(ffi.new('struct sl_worker_options', {
     executors = plan.executors,
     is_acking = settings.acking and 1 or 0,
     message_timeout_ms = settings.message_timeout * 1000,
     max_spout_pending = settings.max_spout_pending,
-    task_capacity = last + 1 + ROOM,
+    task_capacity = ids,
     spout_capacity = math.min(65536, count_tasks(plan, C.SL_TASK_SPOUT) + ROOM),
     acker_capacity = count_tasks(plan, C.SL_TASK_ACKER) + ROOM,
     batch_bytes = batch_bytes(plan),
@@ -74,6 +77,7 @@ local function make(plan, options)
     is_manual_clock = options.is_manual and 1 or 0,
     manual_start_ms = options.start_ms or 0,
     seed = options.seed or 0,
+    remote_window = options.remote_window or 0,
   }))
   if pointer == nil then
     local _, failure = err.last()
@@ -109,11 +113,11 @@ end
 
 --- A worker for a plan, without threads yet. Raises an error value when it can not be made.
 ---@param plan table
----@param options? { is_manual?: boolean, start_ms?: number, seed?: integer }
+---@param options? { is_manual?: boolean, start_ms?: number, seed?: integer, remote_window?: integer }
 function M.new(plan, options)
   local pointer = make(plan, options or {})
   local self = setmetatable({ pointer = pointer, plan = plan, early = {},
-    last_id = plan.tasks[#plan.tasks].id }, Worker)
+    last_id = #plan.tasks > 0 and plan.tasks[#plan.tasks].id or 0 }, Worker)
   local ok, failure = pcall(fill, pointer, plan)
   if not ok then
     C.sl_abi_worker_free(pointer)
@@ -125,7 +129,7 @@ end
 --- Starts the executors; each evaluates the script that `boot` names.
 ---@param boot { script: string, set: table?, defaults: table?, verbose: boolean?, log: table? }
 function Worker:start(boot)
-  boot.executors = self.plan.executors
+  boot.executors, boot.is_site = self.plan.executors, self.plan.is_site
   local text = buffer.encode(boot)
   C.sl_abi_worker_set_boot(self.pointer, text, #text)
   check(C.sl_abi_worker_start(self.pointer))
@@ -209,6 +213,20 @@ local function route(self, options)
   return await_done(self, pending, options)
 end
 
+--- Has all executors build their routes anew, and waits.
+---@param options { limit_ms: number, on_event?: fun(event: table), pump?: fun(): boolean }
+function Worker:route(options) return route(self, options) end
+
+--- Sends a command to all executors and waits until it has been carried out.
+function Worker:command_all(command, options)
+  local pending = {}
+  for index = 0, self.plan.executors - 1 do
+    self:command(command, -1, index)
+    pending[index .. ':-1'] = true
+  end
+  return await_done(self, pending, options)
+end
+
 -- Sends each task's executor a command about it and waits.
 local function command_tasks(self, command, tasks, options)
   local pending = {}
@@ -217,6 +235,16 @@ local function command_tasks(self, command, tasks, options)
     pending[task.executor .. ':' .. task.id] = true
   end
   return await_done(self, pending, options)
+end
+
+--- Has planned tasks ({id=, executor=}) attached and opened, and waits.
+function Worker:open_tasks(tasks, options)
+  return command_tasks(self, C.SL_COMMAND_ADD_TASK, tasks, options)
+end
+
+--- Has tasks that left the plan let go when they are drained, and waits.
+function Worker:remove_tasks(tasks, options)
+  return command_tasks(self, C.SL_COMMAND_REMOVE_TASK, tasks, options)
 end
 
 -- The executor with the fewest tasks, counting those to be added.

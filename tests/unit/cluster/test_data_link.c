@@ -14,6 +14,7 @@ struct net {
     struct sl_sim *sim;
     struct sl_loop *loops[SITES];
     struct sl_data_link *links[SITES];
+    struct sl_data_bell bells[SITES];
     const char *secrets[SITES];
     bool is_stopped[SITES];
     int changes;
@@ -32,7 +33,7 @@ static void
 net_link(struct net *net, int32_t site)
 {
     struct sl_data_link_options options = {.remote = net->sites->at[site].remote,
-                                           .topology_id = "line-1",
+                                           .bell = &net->bells[site],
                                            .container = site,
                                            .secret = net->secrets[site],
                                            .secret_size = strlen(net->secrets[site]),
@@ -41,7 +42,8 @@ net_link(struct net *net, int32_t site)
     memcpy(options.identity, net->sites->at[site].identity, sizeof(options.identity));
     net->loops[site] = sl_sim_loop_new(net->sim, hosts[site]);
     net->links[site] = sl_data_link_new(net->loops[site], &options);
-    assert_int_equal(sl_data_link_listen(net->links[site], hosts[site]), 0);
+    sl_data_link_set_topology(net->links[site], "line-1");
+    assert_int_equal(sl_data_link_listen(net->links[site], hosts[site], 0), 0);
 }
 
 /* Tells a site where another one is. */
@@ -302,6 +304,24 @@ test_only_the_process_that_the_plan_names_is_spoken_to(void **state)
 }
 
 static void
+test_workers_of_another_submission_are_refused(void **state)
+{
+    (void)state;
+    reset_line();
+    struct net *net = net_new(2, 16);
+    sl_data_link_set_topology(net->links[1], "line-2");
+    net_tell_all(net);
+    net_run(net, 3000);
+    assert_int_equal(connected(net, 0), 0);
+    sl_data_link_set_topology(net->links[0], "line-2");
+    net_run(net, 3000);
+    assert_int_equal(connected(net, 0), 1);
+    check_done(net);
+    net_free(net);
+    reset_line();
+}
+
+static void
 test_a_replaced_process_takes_over(void **state)
 {
     (void)state;
@@ -381,9 +401,10 @@ test_addresses_that_can_not_be_are_refused(void **state)
     struct sites *sites = line_new(2, 10);
     struct sl_sim *sim = sl_sim_new(&(struct sl_sim_options){.seed = 1});
     struct sl_loop *loop = sl_sim_loop_new(sim, "10.0.0.1");
-    struct sl_data_link_options options = {.remote = sites->at[0].remote, .topology_id = "t"};
+    struct sl_data_bell bell;
+    struct sl_data_link_options options = {.remote = sites->at[0].remote, .bell = &bell};
     struct sl_data_link *link = sl_data_link_new(loop, &options);
-    assert_int_equal(sl_data_link_listen(link, "10.0.0.1"), SL_EFENCED);
+    assert_int_equal(sl_data_link_listen(link, "10.0.0.1", 0), SL_EFENCED);
     assert_int_equal(sl_data_link_port(link), 0);
     sl_data_link_free(link);
     sl_loop_free(loop);
@@ -469,6 +490,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_silent_connection_is_given_up_and_made_anew),
     cmocka_unit_test(test_nobody_is_spoken_to_who_does_not_know_the_secret),
     cmocka_unit_test(test_only_the_process_that_the_plan_names_is_spoken_to),
+    cmocka_unit_test(test_workers_of_another_submission_are_refused),
     cmocka_unit_test(test_a_replaced_process_takes_over),
     cmocka_unit_test(test_a_removed_peer_fails_what_waits_for_it),
     cmocka_unit_test(test_addresses_that_can_not_be_are_refused),

@@ -101,7 +101,7 @@ test_the_plan_refuses_what_does_not_fit(void **state)
     assert_int_equal(sl_worker_tasks(worker, 9, NULL, 0), SL_EINVAL);
     assert_int_equal(sl_worker_command(worker, 1, SL_COMMAND_STOP, 0), SL_EINVAL);
     assert_int_equal(sl_worker_command(worker, 0, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_command(worker, 0, 8, 0), SL_EINVAL);
+    assert_int_equal(sl_worker_command(worker, 0, 9, 0), SL_EINVAL);
     assert_null(sl_worker_executor(worker, 1));
     struct sl_task_stats stats;
     assert_int_equal(sl_worker_stats(worker, 1, &stats), SL_ENOTFOUND);

@@ -1,0 +1,53 @@
+/*
+ * The role of a worker process for Lua: see cluster/worker_role.h. Bare text: C includes it through
+ * cluster/worker_role.h, LuaJIT reads it as a cdef.
+ */
+
+/* What the role asks of the worker's owner, or tells it, by SL_EVENT_ROLE. */
+enum sl_worker_ask {
+    /*
+     * Run this plan, and answer when its tasks of this container run. Lines of words:
+     *   plan VERSION 1|0          1 = spouts are called
+     *   container ID IDENTITY     in hexadecimal; - while nobody is registered for it
+     *   task ID COMPONENT INDEX CONTAINER
+     *   groups COMPONENT TASK...  the owner of each key group, from 0
+     */
+    SL_ASK_PLAN = 1,
+    /* Call spouts ("1") or not ("0"), and answer when that is so. */
+    SL_ASK_SPOUTS = 2,
+    /* End the process, in order: the text is an exit code, a space, and the reason. No answer. */
+    SL_ASK_END = 3,
+    /* Other workers were connected or lost: "CONNECTED ALL". No answer. */
+    SL_ASK_PEERS = 4,
+};
+
+/* How a role is made. */
+struct sl_worker_role_options {
+    const char *topology;
+    int32_t container;
+    /* Where it listens, for data and control: a host name or address without a port. */
+    const char *host;
+    /* 0 = the system chooses. */
+    int32_t data_port;
+    /* Of the state manager; NULL = there is no topology master, its owner tells the role the peers.
+     */
+    const char *state_url;
+    /* The cluster's secret, NULL and 0 without one. */
+    const char *secret;
+    size_t secret_len;
+    /* Bytes that name this process, all 0 = to be drawn. */
+    uint8_t identity[16];
+    /* The process ends when it has not had a topology master for so long. */
+    double no_master_ms;
+};
+
+/* The code of a topology, written to files. */
+struct sl_unpacked {
+    /* Path of the script. */
+    const char *script;
+    /* Canonical text of the config over the script's own and of the one below it. */
+    const char *overrides;
+    size_t overrides_size;
+    const char *defaults;
+    size_t defaults_size;
+};

@@ -1,0 +1,303 @@
+--- The tasks of one worker process of a topology that spans several: brings them to a physical plan,
+--- and to the next one while they run.
+--
+--     local site = sites.new({ worker = worker, plan = plan, container = 1 })
+--     assert(site:apply(sites.parse(text)))
+--
+-- A physical plan is { version=, is_active=, containers = { [id] = identity }, tasks = { [id] =
+-- { id=, component=, index=, container= } }, groups = { [component] = { task, ... } } }. Tasks of
+-- other containers are planned too: for the lane behind the last executor, with their place.
+--
+-- New tasks are opened first, and taken back when one can not. Then routes are built anew everywhere,
+-- and the tasks that leave finish what they have and go. Who sends plans has the spouts paused and
+-- drained before.
+
+local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
+local plans = require 'streamlua.runtime.plan'
+
+local C, ffi = abi.C, abi.ffi
+
+local Site = {}
+Site.__index = Site
+
+local M = {}
+
+local function last()
+  local _, failure = err.last()
+  return failure
+end
+
+--- Reads the text of a plan (enum sl_worker_ask).
+---@param text string
+---@return table
+function M.parse(text)
+  local plan = { containers = {}, tasks = {}, groups = {} }
+  for line in text:gmatch('[^\n]+') do
+    local kind, rest = line:match('^(%S+) (.*)$')
+    if kind == 'plan' then
+      local version, active = rest:match('^(%d+) ([01])$')
+      plan.version, plan.is_active = tonumber(version), active == '1'
+    elseif kind == 'container' then
+      local id, identity = rest:match('^(%d+) (%S+)$')
+      plan.containers[tonumber(id)] = identity
+    elseif kind == 'task' then
+      local id, component, index, container = rest:match('^(%d+) (%S+) (%d+) (%d+)$')
+      id = tonumber(id)
+      plan.tasks[id] = { id = id, component = component, index = tonumber(index),
+        container = tonumber(container) }
+    elseif kind == 'groups' then
+      local component, owners = rest:match('^(%S+) (.*)$')
+      local list = {}
+      for id in owners:gmatch('%d+') do list[#list + 1] = tonumber(id) end
+      plan.groups[component] = list
+    end
+  end
+  return plan
+end
+
+-- Tasks in the order in which executors are filled: along the stream.
+local function in_order(self, tasks)
+  local by_name = self.plan.by_name
+  table.sort(tasks, function(a, b)
+    local one, other = by_name[a.component], by_name[b.component]
+    if one.rank ~= other.rank then return one.rank < other.rank end
+    if one.index ~= other.index then return one.index < other.index end
+    return a.id < b.id
+  end)
+  return tasks
+end
+
+local function idlest(self)
+  local best = 0
+  for index = 1, self.plan.executors - 1 do
+    if self.loads[index] < self.loads[best] then best = index end
+  end
+  return best
+end
+
+-- What is to be done, as lists of tasks; or nil and why it can not be.
+local function compare(self, plan)
+  local own = self.container
+  local work = { add_here = {}, add_there = {}, come = {}, go = {}, place = {}, drop_here = {},
+    drop_there = {} }
+  for id, task in pairs(plan.tasks) do
+    local before = self.tasks[id]
+    local component = self.plan.by_name[task.component]
+    if not component then
+      return nil, err.new('ENOTFOUND', ("the plan has a component '%s', the script has none")
+        :format(task.component))
+    end
+    if before and (before.component ~= task.component or before.index ~= task.index) then
+      return nil, err.new('EINVAL', ('task %d changes from %s[%d] to %s[%d]'):format(id,
+        before.component, before.index, task.component, task.index))
+    end
+    local list
+    if not before then
+      list = task.container == own and work.add_here or work.add_there
+    elseif before.container ~= task.container then
+      list = task.container == own and work.come or before.container == own and work.go or work.place
+    elseif task.container ~= own
+      and plan.containers[task.container] ~= self.identities[task.container] then
+      list = work.place
+    end
+    if list then list[#list + 1] = task end
+  end
+  for id, task in pairs(self.tasks) do
+    if not plan.tasks[id] then
+      local list = task.container == own and work.drop_here or work.drop_there
+      list[#list + 1] = task
+    end
+  end
+  for _, list in pairs(work) do in_order(self, list) end
+  return work
+end
+
+local function plan_here(self, task)
+  local component = self.plan.by_name[task.component]
+  task.executor = idlest(self)
+  if C.sl_abi_worker_task(self.pointer, component.index, task.id, task.index, task.executor) < 0 then
+    return nil, last()
+  end
+  self.loads[task.executor] = self.loads[task.executor] + 1
+  return true
+end
+
+local function plan_there(self, task)
+  local component = self.plan.by_name[task.component]
+  if C.sl_abi_worker_task(self.pointer, component.index, task.id, task.index,
+    self.plan.executors) < 0 or C.sl_abi_worker_place(self.pointer, task.id, task.container) ~= 0 then
+    return nil, last()
+  end
+  return true
+end
+
+-- Takes back what plan_added has planned, and what has been opened.
+local function undo(self, undone)
+  local attached = {}
+  for _, task in ipairs(undone.here) do
+    C.sl_abi_worker_remove_task(self.pointer, task.id)
+    self.loads[task.executor] = self.loads[task.executor] - 1
+    if C.sl_abi_worker_planned(self.pointer, task.id, ffi.new('struct sl_planned')) == 0 then
+      attached[#attached + 1] = task
+    end
+  end
+  for _, task in ipairs(undone.there) do C.sl_abi_worker_remove_task(self.pointer, task.id) end
+  self.worker:remove_tasks(attached, self.wait_options)
+  for _, task in ipairs(undone.came) do plan_there(self, self.tasks[task.id]) end
+  self.worker:route(self.wait_options)
+end
+
+-- Which acker keeps a tree follows from their order, which has to be the same in all processes: they are
+-- planned before the others, by id.
+local function add_ackers(self, work, undone)
+  local ackers = {}
+  for _, name in ipairs({ 'add_here', 'add_there' }) do
+    local rest = {}
+    for _, task in ipairs(work[name]) do
+      local is_acker = self.plan.by_name[task.component].code == C.SL_TASK_ACKER
+      local list = is_acker and ackers or rest
+      list[#list + 1] = task
+    end
+    work[name] = rest
+  end
+  table.sort(ackers, function(a, b) return a.id < b.id end)
+  for _, task in ipairs(ackers) do
+    local is_here = task.container == self.container
+    local ok, failure = (is_here and plan_here or plan_there)(self, task)
+    if not ok then return nil, failure end
+    local list = is_here and undone.here or undone.there
+    list[#list + 1] = task
+  end
+  return true
+end
+
+-- Plans the new tasks and opens those of this process.
+local function add(self, work)
+  local undone = { here = {}, there = {}, came = {} }
+  local function try(list, plan_one, into)
+    for _, task in ipairs(list) do
+      local ok, failure = plan_one(self, task)
+      if not ok then return nil, failure end
+      into[#into + 1] = task
+    end
+    return true
+  end
+  local ok, failure = add_ackers(self, work, undone)
+  if ok then ok, failure = try(work.add_there, plan_there, undone.there) end
+  if ok then
+    for _, task in ipairs(work.come) do
+      C.sl_abi_worker_remove_task(self.pointer, task.id)
+      undone.came[#undone.came + 1] = task
+    end
+    ok, failure = try(work.add_here, plan_here, undone.here)
+  end
+  if ok then ok, failure = try(work.come, plan_here, undone.here) end
+  if ok then ok, failure = self.worker:open_tasks(undone.here, self.wait_options) end
+  if not ok then
+    undo(self, undone)
+    return nil, failure
+  end
+  return true
+end
+
+local function set_groups(self, plan)
+  for name, groups in pairs(plan.groups) do
+    local component = self.plan.by_name[name]
+    if component then
+      local owners = ffi.new('int32_t[?]', #groups, groups)
+      if C.sl_abi_worker_groups(self.pointer, component.index, owners, #groups) < 0 then
+        return nil, last()
+      end
+      component.groups = groups
+    end
+  end
+  return true
+end
+
+--- Brings the tasks to a plan. Returns true, or nil and an error: with EUSER, ENOTFOUND, EINVAL, ELIMIT
+--- the tasks are what they were; ETIMEDOUT: tasks that leave have not finished in time.
+---@param plan table
+---@return true? ok
+---@return streamlua.Error? failure
+function Site:apply(plan)
+  local work, failure = compare(self, plan)
+  if not work then return nil, failure end
+  local ok
+  -- Emits of new tasks need the owners of key groups when they are attached.
+  local is_first = next(self.tasks) == nil
+  if is_first then
+    ok, failure = set_groups(self, plan)
+    if not ok then return nil, failure end
+  end
+  ok, failure = add(self, work)
+  if not ok then return nil, failure end
+  for _, task in ipairs(work.place) do
+    C.sl_abi_worker_place(self.pointer, task.id, task.container)
+  end
+  local leaving = {}
+  for _, task in ipairs(work.go) do
+    local before = self.tasks[task.id]
+    C.sl_abi_worker_move_task(self.pointer, task.id, task.container)
+    leaving[#leaving + 1] = before
+  end
+  for _, task in ipairs(work.drop_here) do
+    C.sl_abi_worker_remove_task(self.pointer, task.id)
+    leaving[#leaving + 1] = task
+  end
+  for _, task in ipairs(work.drop_there) do C.sl_abi_worker_remove_task(self.pointer, task.id) end
+  ok, failure = set_groups(self, plan)
+  if ok then
+    plans.refresh(self.plan, self.pointer)
+    ok, failure = self.worker:route(self.wait_options)
+  end
+  for id, task in pairs(plan.tasks) do
+    task.executor = task.executor or (self.tasks[id] and self.tasks[id].executor)
+  end
+  for _, task in ipairs(leaving) do self.loads[task.executor] = self.loads[task.executor] - 1 end
+  self.tasks, self.identities, self.version = plan.tasks, plan.containers, plan.version
+  if ok and #leaving > 0 then
+    ok, failure = self.worker:remove_tasks(leaving, self.drain_options)
+    if ok then ok, failure = self.worker:route(self.wait_options) end
+    plans.refresh(self.plan, self.pointer)
+  end
+  return ok, failure
+end
+
+--- Has spouts be called or not, and waits until it is so.
+---@param is_active boolean
+function Site:set_active(is_active)
+  self.is_active = is_active
+  return self.worker:command_all(is_active and C.SL_COMMAND_ACTIVATE or C.SL_COMMAND_DEACTIVATE,
+    self.wait_options)
+end
+
+---@class streamlua.SiteOptions
+---@field worker table streamlua.runtime.worker, started, of a plan without tasks
+---@field plan table
+---@field container integer
+---@field on_event fun(event: table) hears what else the worker says meanwhile
+---@field drain_ms? number how long tasks that leave may take
+
+--- A site without tasks.
+---@param options streamlua.SiteOptions
+function M.new(options)
+  local loads = {}
+  for index = 0, options.plan.executors - 1 do loads[index] = 0 end
+  return setmetatable({
+    worker = options.worker,
+    pointer = options.worker.pointer,
+    plan = options.plan,
+    container = options.container,
+    tasks = {},
+    identities = {},
+    loads = loads,
+    wait_options = { limit_ms = 30000, on_event = options.on_event },
+    drain_options = {
+      limit_ms = options.drain_ms or options.plan.settings.message_timeout * 1500,
+      on_event = options.on_event,
+    },
+  }, Site)
+end
+
+return M

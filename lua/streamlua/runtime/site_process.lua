@@ -1,0 +1,247 @@
+--- A worker process: the executors, the role that has its connections, and the tasks that plans give it.
+--
+-- The main thread waits for events. Plans, and whether spouts are called, come from the topology master
+-- through the role (core/cluster/worker_role.h); a fixed plan is for benchmarks and tests, which have
+-- no topology master. It ends when the role says so, or on SIGTERM.
+
+local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
+local plans = require 'streamlua.runtime.plan'
+local sites = require 'streamlua.runtime.site'
+local workers = require 'streamlua.runtime.worker'
+
+local C, ffi = abi.C, abi.ffi
+
+local M = {}
+
+-- How long executors may take to clean up.
+local STOP_MS = 5000
+-- Bytes that each other process may have under way to all tasks here, and to one at least and at most.
+local MIB = 1024 * 1024
+local WINDOWS, WINDOW_LEAST, WINDOW_MOST = 64 * MIB, 64 * 1024, 4 * MIB
+
+local Process = {}
+Process.__index = Process
+
+local function task_name(self, id)
+  local task = self.plan.task[id]
+  return task and ('%s[%d]'):format(task.component.name, task.index) or ('task %d'):format(id)
+end
+
+local function window_bytes(plan)
+  local tasks = 0
+  for _, component in ipairs(plan.components) do tasks = tasks + component.planned end
+  local bytes = math.max(WINDOW_LEAST, math.min(WINDOW_MOST, WINDOWS / math.max(1, tasks)))
+  return bytes - bytes % 64
+end
+
+local function answer(self, request, failure)
+  if not self.role then return end
+  local code = failure and (C['SL_' .. failure.code] or C.SL_EINTERNAL) or 0
+  local text = failure and failure.message or ''
+  C.sl_abi_worker_role_answer(self.role, request, code, text, #text)
+end
+
+local function finish(self, code, reason)
+  self.outcome = self.outcome or { code = code, reason = reason }
+end
+
+-- The tasks of a plan run, or what was wrong with one of them ends the process.
+local function run_plan(self, plan)
+  local ok, failure = self.site:apply(plan)
+  if ok then ok, failure = self.site:set_active(plan.is_active) end
+  return ok, failure
+end
+
+local asks = {
+  [tonumber(C.SL_ASK_PLAN)] = function(self, event)
+    local ok, failure = run_plan(self, sites.parse(event.text))
+    answer(self, event.executor, not ok and failure or nil)
+    if not ok and failure.code == 'EUSER' then
+      C.sl_abi_worker_role_report(self.role, '', 0, failure.message, #failure.message, 1)
+      finish(self, 1, failure.message)
+    end
+  end,
+  [tonumber(C.SL_ASK_SPOUTS)] = function(self, event)
+    local ok, failure = self.site:set_active(event.text == '1')
+    answer(self, event.executor, not ok and failure or nil)
+  end,
+  [tonumber(C.SL_ASK_END)] = function(self, event)
+    local code, reason = event.text:match('^(%d+) (.*)$')
+    finish(self, tonumber(code), reason)
+  end,
+  [tonumber(C.SL_ASK_PEERS)] = function(self, event)
+    local connected, all = event.text:match('^(%d+) (%d+)$')
+    self.is_connected = connected == all
+  end,
+}
+
+local handlers = {
+  [tonumber(C.SL_EVENT_READY)] = function(self) self.ready = self.ready + 1 end,
+  [tonumber(C.SL_EVENT_BROKEN)] = function(self, event)
+    if self.role then C.sl_abi_worker_role_report(self.role, '', 0, event.text, #event.text, 1) end
+    finish(self, 1, event.text)
+  end,
+  [tonumber(C.SL_EVENT_ERROR)] = function(self, event)
+    local name = task_name(self, event.task)
+    self.on_error(name, event.text)
+  end,
+  [tonumber(C.SL_EVENT_FINISHED)] = function(self, event) self.finished[event.executor] = true end,
+  [tonumber(C.SL_EVENT_RESUMED)] = function(self, event) self.finished[event.executor] = nil end,
+  [tonumber(C.SL_EVENT_SIGNAL)] = function(self, event)
+    if event.task == 15 then finish(self, 0, 'SIGTERM') end
+  end,
+  [tonumber(C.SL_EVENT_STOPPED)] = function(self) self.stopped = self.stopped + 1 end,
+  [tonumber(C.SL_EVENT_REPORT)] = function() end,
+  [tonumber(C.SL_EVENT_DONE)] = function() end,
+  [tonumber(C.SL_EVENT_ROLE)] = function(self, event) asks[event.task](self, event) end,
+}
+
+local function hear(self, timeout_ms)
+  local event = self.worker:wait(timeout_ms)
+  if event then handlers[event.kind](self, event) end
+  return event ~= nil
+end
+
+local function from_hex(text)
+  return (text:gsub('%x%x', function(pair) return string.char(tonumber(pair, 16)) end))
+end
+
+local function start_role(self, options)
+  local role_options = ffi.new('struct sl_worker_role_options', {
+    topology = self.plan.name,
+    container = options.container,
+    host = options.host,
+    data_port = options.data_port or 0,
+    state_url = options.state_url,
+    secret = options.secret,
+    secret_len = options.secret and #options.secret or 0,
+    no_master_ms = options.no_master_ms or 0,
+  })
+  if options.identity then
+    ffi.copy(role_options.identity, from_hex(options.identity), 16)
+  end
+  local role = C.sl_abi_worker_role_new(self.worker.pointer, role_options,
+    options.settings)
+  if role == nil then return nil, select(2, err.last()) end
+  self.role = role
+  if options.on_listen then options.on_listen(C.sl_abi_worker_role_port(role)) end
+  return true
+end
+
+-- Tells the role the peers of a fixed plan and runs it; spouts are called when all are connected.
+local function run_fixed(self, fixed)
+  C.sl_abi_worker_role_topology(self.role, fixed.topology_id)
+  local plan = { version = 1, is_active = false, containers = {}, tasks = {}, groups = {} }
+  for _, container in ipairs(fixed.containers) do
+    plan.containers[container.id] = container.identity
+    if container.id ~= self.container then
+      C.sl_abi_worker_role_peer(self.role, container.id, from_hex(container.identity),
+        container.host, container.port)
+    end
+  end
+  for _, task in ipairs(fixed.tasks) do
+    plan.tasks[task.id] = { id = task.id, component = task.component, index = task.index,
+      container = task.container }
+  end
+  for name, owners in pairs(fixed.groups or {}) do plan.groups[name] = owners end
+  local ok, failure = self.site:apply(plan)
+  if not ok then return nil, failure end
+  while not self.is_connected and not self.outcome do hear(self, -1) end
+  return self.site:set_active(true)
+end
+
+-- Tells the executors to stop and waits for them; false when some do not.
+local function stop(self)
+  self.worker:command(C.SL_COMMAND_STOP)
+  local deadline = C.sl_abi_monotonic_ms() + STOP_MS
+  while self.stopped < self.plan.executors do
+    local left = deadline - C.sl_abi_monotonic_ms()
+    if left <= 0 then return false end
+    hear(self, left)
+  end
+  self.worker:join()
+  C.sl_abi_worker_role_free(self.role)
+  self.role = nil
+  return true
+end
+
+local function all_finished(self)
+  for index = 0, self.plan.executors - 1 do
+    if not self.finished[index] then return false end
+  end
+  return true
+end
+
+---@class streamlua.SiteProcessOptions
+---@field container integer
+---@field host string
+---@field state_url? string
+---@field fixed? table a fixed plan: { topology_id=, containers = {{id=, identity=, host=, port=}},
+---tasks = {{id=, component=, index=, container=}}, groups? = {[component] = {task}} }
+---@field data_port? integer
+---@field identity? string 32 hexadecimal digits
+---@field ttl_ms? number ends after so long
+---@field ends_when_finished? boolean with a fixed plan: ends when all its tasks have finished
+---@field executors? integer
+---@field secret? string
+---@field settings ffi.cdata* struct sl_settings *, those of the control plane
+---@field no_master_ms? number
+---@field set? table
+---@field defaults? table
+---@field verbose? boolean
+---@field on_error fun(task: string, text: string)
+---@field on_listen? fun(port: integer) other workers can connect
+
+--- Runs a worker process of a topology loaded from a script, until it has to end. Returns { code=,
+--- reason=, stats = counters by component, is_stuck = threads are left }.
+---@param topology streamlua.Topology
+---@param options streamlua.SiteProcessOptions
+function M.run(topology, options)
+  local plan = plans.new(topology, { executors = options.executors, is_site = true })
+  local worker = workers.new(plan, { remote_window = window_bytes(plan) })
+  local self = setmetatable({
+    plan = plan,
+    worker = worker,
+    container = options.container,
+    ready = 0,
+    stopped = 0,
+    finished = {},
+    on_error = options.on_error,
+  }, Process)
+  C.sl_abi_worker_catch_signals(worker.pointer)
+  worker:start({ script = topology.script, set = options.set, defaults = options.defaults,
+    verbose = options.verbose, log = { level = options.verbose and 'debug' or 'info' } })
+  while self.ready < plan.executors and not self.outcome do hear(self, -1) end
+  local ok, failure = true, nil
+  if not self.outcome then
+    -- Plans may come while the executors wait: they are active, with spouts only when told.
+    self.site = sites.new({ worker = worker, plan = plan, container = options.container })
+    ok, failure = start_role(self, options)
+    if ok and options.fixed then ok, failure = run_fixed(self, options.fixed) end
+  end
+  if not ok then finish(self, 1, tostring(failure)) end
+  local deadline = options.ttl_ms and C.sl_abi_monotonic_ms() + options.ttl_ms
+  while not self.outcome do
+    local left = deadline and deadline - C.sl_abi_monotonic_ms() or -1
+    if deadline and left <= 0 then
+      finish(self, 0, 'time to live')
+    else
+      hear(self, left)
+    end
+    if options.fixed and options.ends_when_finished and all_finished(self) then
+      finish(self, 0, 'finished')
+    end
+  end
+  self.outcome.stats = worker:stats()
+  if not stop(self) then
+    self.outcome.is_stuck = true
+    return self.outcome
+  end
+  self.outcome.stats = worker:stats()
+  C.sl_abi_worker_catch_signals(nil)
+  worker:free()
+  return self.outcome
+end
+
+return M
