@@ -566,6 +566,23 @@ local function check_start(self)
   end
 end
 
+--- Adds a worker that runs receivers and tasks, with its slots. Without any, start adds this process with
+--- a slot for each receiver and one for tasks.
+---@param name string
+---@param slots integer
+function Context:add_worker(name, slots)
+  if C.sl_abi_streaming_worker_add(self.handle, name, 'localhost', slots) < 0 then raise_last('add_worker') end
+  self.has_worker = true
+end
+
+local function add_own_worker(self)
+  local slots = 1
+  for _, stream in pairs(self.streams) do
+    if stream.receiver then slots = slots + 1 end
+  end
+  self:add_worker('driver', slots)
+end
+
 --- Starts it: from now on there is a batch every interval.
 function Context:start()
   local state = self:state()
@@ -576,7 +593,7 @@ function Context:start()
     site.raise('start: the context has been stopped and can not be started again')
   end
   check_start(self)
-  if self.before_start then self:before_start() end
+  if not self.has_worker then add_own_worker(self) end
   if C.sl_abi_streaming_start(self.handle) < 0 then
     local _, failure = err.last()
     C.sl_abi_streaming_stop(self.handle, 0)

@@ -77,6 +77,8 @@ return function(crew, member)
   mode.is_member = true
   local context, failure = load.script(boot.script, { set = boot.set, defaults = boot.defaults })
   if not context then error(tostring(failure), 0) end
+  -- Records live for one task; a collector that runs less often does less.
+  collectgarbage('setpause', 400)
   local post = poster(crew, member)
   context.env = env_of(context)
   context.remote = { stop = function(options) post(message.STOP, options or {}) end }

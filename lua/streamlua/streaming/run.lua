@@ -6,7 +6,6 @@
 -- signal; both stop it gracefully. A second signal ends it at once.
 
 local abi = require 'streamlua.abi'
-local err = require 'streamlua.err'
 local message = require 'streamlua.streaming.message'
 local pools = require 'streamlua.streaming.pool'
 local recovery = require 'streamlua.streaming.recovery'
@@ -129,10 +128,7 @@ end
 function M.run(context, options)
   local started = C.sl_abi_monotonic_ms()
   local slots, needed = slots_of(context, options.executors)
-  if C.sl_abi_streaming_worker_add(context.handle, 'local', 'localhost', slots) < 0 then
-    local _, failure = err.last()
-    error(failure, 0)
-  end
+  context:add_worker('local', slots)
   local pool = pools.new({ executors = math.max(1, slots - needed), receivers = needed,
     script = context.script, set = options.set, defaults = options.defaults, context = context })
   local self = setmetatable({

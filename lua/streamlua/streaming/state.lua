@@ -56,43 +56,48 @@ local UPDATE = [[
 local f, with_time_key, REMOVED, SIMPLE, place_in, check = ...
 local type = type
 return function(acc, map, time, name)
-  local index, vals = acc.index, acc.vals
-  local keys, news, n = {}, {}, 0
-  local seen = {}
-  for key, old in map:each() do
-    local place, inner = place_in(index, key)
-    local at = place[inner]
-    local values
-    if at ~= nil then
-      seen[at] = true
-      values = vals[at]
-    else
-      values = {}
-    end
+  local index, keys, vals = acc.index, acc.keys, acc.vals
+  local news, changed, n = {}, {}, 0
+  local found = 0
+  -- Keys of the batch.
+  for i = 1, acc.n do
+    local key = keys[i]
+    local old = map:get(key)
+    if old ~= nil then found = found + 1 end
     local new
-    if with_time_key then new = f(time, key, values, old) else new = f(values, old) end
+    if with_time_key then new = f(time, key, vals[i], old) else new = f(vals[i], old) end
     if new == nil then
-      n = n + 1
-      keys[n], news[n] = key, REMOVED
-    elseif new ~= old or type(new) == 'table' then
+      if old ~= nil then
+        n = n + 1
+        changed[n], news[n] = key, REMOVED
+      end
+    else
       if not SIMPLE[type(new)] then check(name, key, new) end
       n = n + 1
-      keys[n], news[n] = key, new
+      changed[n], news[n] = key, new
     end
   end
-  for i = 1, acc.n do
-    if not seen[i] then
-      local key = acc.keys[i]
+  if found == map:size() then return changed, news, n end
+  -- Keys of the state that the batch does not have.
+  local none = {}
+  for key, old in map:each() do
+    local place, inner = place_in(index, key)
+    if place[inner] == nil then
       local new
-      if with_time_key then new = f(time, key, vals[i], nil) else new = f(vals[i], nil) end
-      if new ~= nil then
+      if with_time_key then new = f(time, key, none, old) else new = f(none, old) end
+      -- The function owns a list that it has put something in.
+      if none[1] ~= nil then none = {} end
+      if new == nil then
+        n = n + 1
+        changed[n], news[n] = key, REMOVED
+      elseif new ~= old or type(new) == 'table' then
         if not SIMPLE[type(new)] then check(name, key, new) end
         n = n + 1
-        keys[n], news[n] = key, new
+        changed[n], news[n] = key, new
       end
     end
   end
-  return keys, news, n
+  return changed, news, n
 end]]
 
 local compiled = {}
@@ -128,6 +133,8 @@ end
 
 tasks.register('state', function(env, tree)
   return read_map(state_maps.wrap(tree.map), tree.filter and tree.filter.fn)
+end, function(_, tree)
+  return not tree.filter and state_maps.wrap(tree.map):size() or nil
 end)
 
 local function result_of(env, spec, map)

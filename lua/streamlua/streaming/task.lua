@@ -16,6 +16,11 @@ local pass = require 'streamlua.streaming.pass'
 
 local M = {}
 
+-- How many records a tree has, by operation: function(env, tree) -> number or nil.
+local COUNTERS = {
+  block = function(_, tree) return tree.block.n end,
+}
+
 local eval
 
 local READERS = {}
@@ -61,10 +66,15 @@ local OPS = {
 function eval(env, tree) return OPS[tree.op](env, tree) end
 M.eval = eval
 
---- Adds an operation for trees: function(env, tree) -> part.
+--- Adds an operation for trees: function(env, tree) -> part, and perhaps one that counts its records
+--- without making them: function(env, tree) -> number or nil.
 ---@param name string
 ---@param fn function
-function M.register(name, fn) OPS[name] = fn end
+---@param counter? function
+function M.register(name, fn, counter)
+  OPS[name] = fn
+  COUNTERS[name] = counter
+end
 
 -- The input of a tree's steps and those steps, so that a sink can become part of their loop.
 local function open(env, tree)
@@ -101,6 +111,10 @@ end
 local SINKS = {
   store = function(env, tree) return env.store(eval(env, tree)) end,
   count = function(env, tree)
+    -- Some trees know without making the records.
+    local counter = COUNTERS[tree.op]
+    local known = counter and counter(env, tree)
+    if known then return known end
     local part, steps = open(env, tree)
     if #steps == 0 then return part.n end
     return pass.run(part, steps, { kind = 'count' }, { n = 0 }).n

@@ -67,11 +67,59 @@ end
 --- Frees a block's memory.
 ---@param block table
 function M.free(block)
+  if block.columns then
+    M.free(block.columns)
+    block.columns = nil
+  end
   if block.addr then
     if block.memory then ffi.gc(block.memory, nil) end
     C.free(ffi.cast('void *', block.addr))
     block.addr, block.memory = nil, nil
   end
+end
+
+-- The records of a list of pairs as two columns, nil when one of them is no table. Columns are a third
+-- of the work to write and to read.
+local function columns_of(part)
+  local items, keys, vals = part.items, {}, {}
+  for i = 1, part.n do
+    local item = items[i]
+    if type(item) ~= 'table' then return nil end
+    keys[i], vals[i] = item[1], item[2]
+  end
+  return { n = part.n, keys = keys, vals = vals }
+end
+
+local PAIR_STEPS = { map_values = true, flat_map_values = true }
+
+-- Whether a task looks at the first two fields of its input's records only.
+local function takes_pairs(task)
+  local tree = task.tree
+  local steps = tree.op == 'pass' and tree.steps or {}
+  if steps[1] then return PAIR_STEPS[steps[1].op] or false end
+  local sink = task.sink
+  return sink.kind == 'shuffle' and sink.combine.kind ~= 'spread'
+end
+
+local function input_block(task)
+  local tree = task.tree
+  if tree.op == 'pass' then tree = tree.input end
+  return tree and tree.op == 'block' and tree.block or nil
+end
+
+-- Gives the input of a task that was made here its memory, as columns where they will do.
+local function place_input(task)
+  local block = input_block(task)
+  if not block or block.addr or not block.part or not block.part.items
+    or not takes_pairs(task) then return end
+  local columns = columns_of(block.part)
+  if not columns then return end
+  local stored = block.columns
+  if not stored then
+    stored = M.store(columns)
+    block.columns = stored
+  end
+  return { n = stored.n, addr = stored.addr, len = stored.len, form = stored.form }
 end
 
 local function is_block(item) return item.addr ~= nil or item.part ~= nil end
@@ -93,10 +141,24 @@ local function portable(item)
   return copy
 end
 
---- A task, or what else holds descriptors and blocks, as bytes.
+--- What holds descriptors and blocks as bytes; `task` in it is a task.
 ---@param spec table
 ---@return string
-function M.pack(spec) return buffer.encode(portable(spec)) end
+function M.pack(spec)
+  local task = spec.task
+  local columns = task and place_input(task)
+  if columns then
+    -- The same task with the columns in place of the block.
+    local tree = { op = 'block', block = columns }
+    if task.tree.op == 'pass' then tree = { op = 'pass', steps = task.tree.steps, input = tree } end
+    task = { tree = tree, sink = task.sink }
+    local copy = {}
+    for key, item in pairs(spec) do copy[key] = item end
+    copy.task = task
+    spec = copy
+  end
+  return buffer.encode(portable(spec))
+end
 
 local function resolved(context, item)
   if type(item) ~= 'table' then return item end
