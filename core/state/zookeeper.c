@@ -948,8 +948,10 @@ handle_open(struct zookeeper *self, const char *addresses)
     handle->zk = self;
     sl_list_create(&handle->notes);
     handle->timeout_ms = (int)self->session_timeout_ms;
-    /* Never at debug level: its threads use freed memory there (ZOOKEEPER-4809). */
-    zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
+    /* Only where it is read: its threads write the lines into one buffer, unguarded. Never at debug
+     * level: they use freed memory there (ZOOKEEPER-4809). */
+    bool is_read = sl_log_is_enabled("state.zookeeper", SL_LOG_VERBOSE);
+    zoo_set_debug_level(is_read ? ZOO_LOG_LEVEL_WARN : (ZooLogLevel)0);
     self->handle = handle;
     handle->zh = zookeeper_init2(addresses, on_watcher, (int)self->session_timeout_ms, NULL, handle,
                                  ZOO_NO_LOG_CLIENTENV, on_library_log);

@@ -546,6 +546,22 @@ slots_of(const struct cluster *cluster, int i, const char *topology, int state)
                                state);
 }
 
+/* Sends a message from a node of its own, as a copy that comes late would. */
+static inline void
+send_late(struct cluster *cluster, const char *address, const char *endpoint, uint64_t token,
+          uint32_t method, const struct sl_buf *body)
+{
+    struct sl_rpc_gateway *gateway;
+    struct sl_loop *loop = sl_sim_loop_new(cluster->sim, "127.0.9.9");
+    struct sl_rpc *rpc = sl_rpc_new(loop, &(struct sl_rpc_options){.role = "test", .name = "late"});
+    assert_int_equal(sl_rpc_connect(rpc, address, endpoint, token, &gateway), 0);
+    sl_rpc_send(gateway, method, body->data, body->size);
+    run(cluster, 100);
+    sl_rpc_gateway_free(gateway);
+    sl_rpc_free(rpc);
+    sl_loop_free(loop);
+}
+
 #define assert_contains(text, part)                                                                \
     do {                                                                                           \
         if (strstr((text), (part)) == NULL) {                                                      \
