@@ -544,6 +544,10 @@ start_writer(struct sl_streaming *self)
         self->writer = sl_alloc(sizeof(*self->writer));
         sl_checkpoint_writer_create(self->writer, self->options.checkpoint_dir,
                                     self->options.checkpoint_keep, writer_wakes, self);
+        if (self->is_restored) {
+            /* What is written from now on is newer than the file that was read. */
+            self->writer->latest_time = self->restored_time;
+        }
     }
 }
 

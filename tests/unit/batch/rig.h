@@ -36,10 +36,16 @@ struct rig {
     /* How often each node was computed. */
     int computed[RIG_NODES_MAX];
     uint64_t next_handle;
+    /* The value of each dataset, by handle: the records of an input, the sum of what a stream was
+     * made from, the running sum of a state. */
+    SL_VEC(int64_t) values;
+    /* Told of the dataset of an output when its job ends well; may be NULL. */
+    void (*output)(struct rig *rig, int32_t node, int64_t time, int64_t value);
+    void *ctx;
     /* Receivers start and end at once when asked. */
     bool has_willing_receivers;
-    /* Whether the clock moves by itself during a stop. */
-    int64_t batch_ms;
+    /* Logs of received data, by input. */
+    struct sl_wal *logs[RIG_NODES_MAX];
     /* Where saved datasets go, "" = not saved. */
     const char *data_dir;
 };
@@ -77,6 +83,25 @@ rig_destroy(struct rig *rig)
     rig_close(rig);
     sl_buf_destroy(&rig->log);
     sl_buf_destroy(&rig->events);
+    sl_vec_destroy(&rig->values);
+}
+
+/* A new dataset of this value. */
+static inline uint64_t
+rig_dataset(struct rig *rig, int64_t value)
+{
+    uint64_t handle = ++rig->next_handle;
+    while (rig->values.count <= handle) {
+        sl_vec_push(&rig->values, 0);
+    }
+    rig->values.items[handle] = value;
+    return handle;
+}
+
+static inline int64_t
+rig_value(const struct rig *rig, uint64_t handle)
+{
+    return handle != 0 ? rig->values.items[handle] : 0;
 }
 
 static inline int32_t
@@ -129,19 +154,24 @@ rig_compute(struct rig *rig, int32_t number, int64_t time)
             return 0;
         }
         assert_int_equal(sl_streaming_input_report(rig->context, number, time, records, ""), 0);
-        return ++rig->next_handle;
+        return rig_dataset(rig, records);
     }
     struct sl_streaming_node parent;
     assert_int_equal(sl_streaming_node_get(rig->context, node.parents[0], &parent), 0);
     int64_t from = node.window_ms > 0 ? time - node.window_ms + parent.slide_ms : time;
-    bool has_any = false;
+    bool has_any = node.window_ms > 0;
+    int64_t sum = 0;
     for (int64_t at = from; at <= time; at += parent.slide_ms) {
-        has_any = rig_get(rig, node.parents[0], at) != 0 || has_any;
+        uint64_t handle = rig_get(rig, node.parents[0], at);
+        has_any = has_any || handle != 0;
+        sum += rig_value(rig, handle);
     }
     if ((node.flags & SL_STREAMING_STATEFUL) != 0) {
-        has_any = rig_get(rig, number, time - node.slide_ms) != 0 || has_any;
+        uint64_t handle = rig_get(rig, number, time - node.slide_ms);
+        has_any = has_any || handle != 0;
+        sum += rig_value(rig, handle);
     }
-    return has_any || node.window_ms > 0 ? ++rig->next_handle : 0;
+    return has_any ? rig_dataset(rig, sum) : 0;
 }
 
 static inline uint64_t
@@ -178,13 +208,13 @@ rig_generate(struct rig *rig, int64_t time)
 }
 
 static inline void
-rig_save(struct rig *rig, int32_t node, int64_t time)
+rig_save(struct rig *rig, int32_t node, int64_t time, uint64_t handle)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/data-%d-%lld", rig->data_dir, node, (long long)time);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("state", file);
+    fprintf(file, "%lld", (long long)rig_value(rig, handle));
     fclose(file);
     assert_int_equal(sl_streaming_saved(rig->context, node, time, path), 0);
 }
@@ -201,7 +231,7 @@ rig_save_marked(struct rig *rig, int64_t time, bool is_forced)
         bool is_marked = (dataset.marks & SL_STREAMING_MARK_CHECKPOINT) != 0;
         if (found == SL_STREAMING_FOUND &&
             (is_marked || (is_forced && (node.flags & SL_STREAMING_STATEFUL) != 0))) {
-            rig_save(rig, i, time);
+            rig_save(rig, i, time, dataset.handle);
         }
     }
 }
@@ -209,9 +239,17 @@ rig_save_marked(struct rig *rig, int64_t time, bool is_forced)
 static inline void
 rig_job_end(struct rig *rig, uint64_t id, int32_t output, int64_t time)
 {
+    const struct sl_job_set *set = sl_job_queue_head(&rig->context->jobs);
     bool fails = rig->failing_output == output || rig->failing_output == -2;
     if (!fails) {
         rig_save_marked(rig, time, false);
+    }
+    if (!fails && rig->output != NULL) {
+        assert_non_null(set);
+        int32_t node = set->jobs.items[output].node;
+        struct sl_streaming_dataset dataset;
+        assert_int_equal(sl_streaming_find(rig->context, node, time, &dataset), SL_STREAMING_FOUND);
+        rig->output(rig, node, time, rig_value(rig, dataset.handle));
     }
     assert_int_equal(sl_streaming_job_end(rig->context, id, fails ? "boom" : NULL), 0);
 }
@@ -263,6 +301,9 @@ rig_do(struct rig *rig, const struct sl_streaming_work *work)
         sl_buf_printf(&rig->log, "B%lld ", (long long)work->id);
         break;
     case SL_STREAMING_WORK_CLEAN_LOG:
+        if (rig->logs[work->node] != NULL) {
+            assert_int_equal(sl_wal_clean(rig->logs[work->node], work->time), 0);
+        }
         break;
     case SL_STREAMING_WORK_CHECKPOINT:
         sl_buf_printf(&rig->log, "C%lld ", time);
@@ -365,6 +406,30 @@ rig_stop(struct rig *rig, bool is_graceful)
     return 0;
 }
 
+/* Takes over the checkpoint of the directory, with the datasets it names. Returns its time. */
+static inline int64_t
+rig_restore(struct rig *rig, const char *dir)
+{
+    struct sl_checkpoint checkpoint;
+    assert_int_equal(sl_checkpoint_read(dir, &checkpoint), 0);
+    assert_int_equal(sl_streaming_restore(rig->context, &checkpoint, false), 0);
+    int64_t time = checkpoint.time;
+    sl_checkpoint_destroy(&checkpoint);
+    for (int32_t node = 0; node < sl_streaming_node_count(rig->context); node++) {
+        struct sl_streaming_saved saved;
+        for (int32_t i = 0; sl_streaming_saved_get(rig->context, node, i, &saved) == 0; i++) {
+            FILE *file = fopen(saved.text, "r");
+            long long value = 0;
+            assert_non_null(file);
+            assert_int_equal(fscanf(file, "%lld", &value), 1);
+            fclose(file);
+            assert_int_equal(
+                sl_streaming_put(rig->context, node, saved.time, rig_dataset(rig, value)), 0);
+        }
+    }
+    return time;
+}
+
 /* What was written down since the last call, and forgets it. */
 static inline void
 rig_expect(struct sl_buf *written, const char *expected)
@@ -373,11 +438,12 @@ rig_expect(struct sl_buf *written, const char *expected)
     sl_buf_clear(written);
 }
 
-/* A new empty directory under the working directory of the test. */
+/* A new empty directory, in memory where there is a place for it: these tests sync many files. */
 static inline char *
 rig_dir_new(void)
 {
-    char *dir = sl_strdup("/tmp/sl-batch-XXXXXX");
+    bool has_memory = access("/dev/shm", W_OK | X_OK) == 0;
+    char *dir = sl_asprintf("%s/sl-batch-XXXXXX", has_memory ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(dir));
     return dir;
 }

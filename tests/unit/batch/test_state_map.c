@@ -247,11 +247,11 @@ test_an_entry_takes_less_than_100_bytes(void **state)
     int64_t time = 0;
     assert_int_equal(sl_state_map_create(&map), 0);
     assert_false(sl_state_map_expired(&map, 0, &key, &value, &time));
-    for (int i = 0; i < 300000; i++) {
+    for (int i = 0; i < 120000; i++) {
         struct sl_keyed_key made = sl_keyed_key_number(i);
         value = sl_value_number(i);
         assert_int_equal(sl_state_map_put(&map, &made, &value, i), 0);
-        if (i > 100000 && i % 1000 == 0) {
+        if (i > 50000 && i % 1000 == 0) {
             assert_true(sl_state_map_memory(&map) < 100 * sl_state_map_size(&map));
         }
     }

@@ -628,6 +628,45 @@ test_T97_blocks_of_a_batch_that_runs_are_kept(void **state)
 }
 
 static void
+test_T152_each_input_has_a_log_clean_up_of_its_own(void **state)
+{
+    (void)state;
+    char *dir = rig_dir_new();
+    struct rig rig;
+    rig_create(&rig, 0);
+    rig.options.batch_ms = 500;
+    rig_open(&rig);
+    uint32_t flags = SL_STREAMING_INPUT | SL_STREAMING_RECEIVER;
+    rig_add(&rig, "one", flags, -1, 500, 0);
+    rig_add(&rig, "two", flags, -1, 500, 0);
+    rig_add(&rig, "out", SL_STREAMING_OUTPUT, 0, 500, 0);
+    rig_add(&rig, "window", SL_STREAMING_OUTPUT, 1, 500, 6 * 500);
+    sl_streaming_worker_add(rig.context, "w", "host", 3);
+    struct sl_wal logs[2];
+    for (int i = 0; i < 2; i++) {
+        char *path = sl_asprintf("%s/%d", dir, i);
+        assert_int_equal(sl_wal_create(&logs[i], path, 1000), 0);
+        rig.logs[i] = &logs[i];
+        sl_free(path);
+    }
+    assert_int_equal(sl_streaming_start(rig.context), 0);
+    for (int64_t time = 500; time <= 6000; time += 500) {
+        for (int i = 0; i < 2; i++) {
+            struct sl_wal_segment segment;
+            assert_int_equal(sl_wal_write(&logs[i], "data", 4, time, &segment), 0);
+        }
+        rig_advance_to(&rig, time);
+    }
+    assert_int_equal(logs[0].files.count, 1);
+    assert_int_equal(logs[1].files.count, 3);
+    for (int i = 0; i < 2; i++) {
+        sl_wal_destroy(&logs[i]);
+    }
+    rig_destroy(&rig);
+    rig_dir_remove(dir);
+}
+
+static void
 test_back_pressure_publishes_whole_rates_below_the_maximum(void **state)
 {
     (void)state;
@@ -773,6 +812,7 @@ main(void)
         cmocka_unit_test(test_T101_a_stop_right_after_the_start_does_not_hang),
         cmocka_unit_test(test_T101_a_receiver_that_missed_the_stop_is_given_up),
         cmocka_unit_test(test_T97_blocks_of_a_batch_that_runs_are_kept),
+        cmocka_unit_test(test_T152_each_input_has_a_log_clean_up_of_its_own),
         cmocka_unit_test(test_back_pressure_publishes_whole_rates_below_the_maximum),
         cmocka_unit_test(test_B9_a_growing_queue_is_seen),
         cmocka_unit_test(test_a_job_that_ends_in_another_thread_wakes_the_driver),
