@@ -98,7 +98,12 @@ foreach(source IN LISTS fuzzers)
   if(NOT EXISTS ${corpus})
     set(corpus "")
   endif()
-  sl_add_test(NAME fuzz/${name} LABEL fuzz SOURCE ${source} COMMAND ${name} ${corpus})
+  # Long where memory errors are seen, else only that it works.
+  set(length --runs 20000)
+  if(SL_BUILD STREQUAL "asan")
+    set(length --seconds 10)
+  endif()
+  sl_add_test(NAME fuzz/${name} LABEL fuzz SOURCE ${source} COMMAND ${name} ${length} ${corpus})
 endforeach()
 
 # What the machine can do without the engine: see scripts/bench.

@@ -3,7 +3,7 @@
  * any tool beyond gcc. Every run depends on (seed, number of the run) only, so a failure is
  * repeated with the two numbers that are printed when the process dies.
  *
- * Usage: fuzz_x [--runs N] [--seed S] [--only RUN] [CORPUS_FOLDER]
+ * Usage: fuzz_x [--runs N | --seconds N] [--seed S] [--only RUN] [CORPUS_FOLDER]
  */
 #include <dirent.h>
 #include <limits.h>
@@ -194,11 +194,15 @@ int
 main(int argc, char **argv)
 {
     uint64_t runs = 20000;
+    time_t seconds = 0;
     uint64_t only = UINT64_MAX;
     seed = (uint64_t)time(NULL);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
             runs = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
+            seconds = (time_t)strtoull(argv[++i], NULL, 10);
+            runs = UINT64_MAX;
         } else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
             seed = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
@@ -218,16 +222,17 @@ main(int argc, char **argv)
         signal(SIGFPE, die);
     }
     signal(SIGABRT, die);
-    printf("fuzz: seed %llu, %llu runs, corpus of %zu\n", (unsigned long long)seed,
-           (unsigned long long)runs, corpus_count);
+    printf("fuzz: seed %llu, corpus of %zu\n", (unsigned long long)seed, corpus_count);
     fflush(stdout);
     run = only;
     if (only != UINT64_MAX) {
         run_one();
         return 0;
     }
-    for (run = 0; run < runs; run++) {
+    time_t end = time(NULL) + seconds;
+    for (run = 0; run < runs && (seconds == 0 || run % 256 != 0 || time(NULL) < end); run++) {
         run_one();
     }
+    printf("fuzz: %llu runs\n", (unsigned long long)run);
     return 0;
 }

@@ -221,6 +221,30 @@ test_L4_only_the_present_token_leads(void **state)
 }
 
 static void
+test_two_candidates_of_one_id_are_told_apart(void **state)
+{
+    (void)state;
+    struct candidate first = {.store = open_store(1)};
+    struct candidate second = {.store = open_store(2)};
+    stand(&first, "m1");
+    stand(&second, "m1");
+    sl_state_runner_run_for(kit_runner, 1000);
+    assert_int_equal(first.granted + second.granted, 1);
+    struct candidate *leader = first.granted > 0 ? &first : &second;
+    struct candidate *other = first.granted > 0 ? &second : &first;
+    uint64_t token = leader->token;
+    assert_int_equal(published(other->store), token);
+    /* Neither takes the other's node for its own: the next term begins when the first one ends. */
+    withdraw(leader);
+    wait_count(&other->granted, 1);
+    assert_true(other->token > token);
+    assert_int_equal(published(leader->store), other->token);
+    withdraw(other);
+    close_store(first.store);
+    close_store(second.store);
+}
+
+static void
 test_L5_nothing_is_told_after_a_withdrawal(void **state)
 {
     (void)state;
@@ -330,6 +354,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_L2_and_L11_a_leader_s_name_is_written_again),
     TEST(test_L2_who_does_not_lead_writes_nothing),
     TEST(test_L4_only_the_present_token_leads),
+    TEST(test_two_candidates_of_one_id_are_told_apart),
     TEST(test_L5_nothing_is_told_after_a_withdrawal),
     TEST(test_L12_the_leader_s_end_leaves_no_leader),
     TEST(test_L13_one_who_was_revoked_leaves_the_next_leader_s_name_alone),
