@@ -10,8 +10,7 @@ static const struct sl_fit_node CLOSED = {{INT64_MIN, INT64_MIN, INT64_MIN}, INT
 void
 sl_fit_index_create(struct sl_fit_index *self, int32_t count)
 {
-    self->count = count;
-    self->size = 1;
+    *self = (struct sl_fit_index){.count = count, .size = 1};
     while ((int64_t)self->size * SL_FIT_BLOCK < count) {
         self->size *= 2;
     }
@@ -33,6 +32,7 @@ sl_fit_index_destroy(struct sl_fit_index *self)
     sl_free(self->nodes);
     self->leaves = NULL;
     self->nodes = NULL;
+    sl_fit_cloud_destroy(&self->cloud);
 }
 
 static int64_t
@@ -41,8 +41,8 @@ greater(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void
-raise_to(struct sl_fit_node *node, const struct sl_fit_node *other)
+void
+sl_fit_node_raise(struct sl_fit_node *node, const struct sl_fit_node *other)
 {
     node->room.cpu_nano = greater(node->room.cpu_nano, other->room.cpu_nano);
     node->room.ram_bytes = greater(node->room.ram_bytes, other->room.ram_bytes);
@@ -56,7 +56,7 @@ join_block(struct sl_fit_index *self, int32_t block)
     struct sl_fit_node most = CLOSED;
     const struct sl_fit_node *leaves = &self->leaves[(int64_t)block * SL_FIT_BLOCK];
     for (int32_t i = 0; i < SL_FIT_BLOCK; i++) {
-        raise_to(&most, &leaves[i]);
+        sl_fit_node_raise(&most, &leaves[i]);
     }
     self->nodes[self->size + block] = most;
 }
@@ -65,7 +65,7 @@ static void
 join_node(struct sl_fit_index *self, int32_t node)
 {
     struct sl_fit_node most = self->nodes[2 * node];
-    raise_to(&most, &self->nodes[2 * node + 1]);
+    sl_fit_node_raise(&most, &self->nodes[2 * node + 1]);
     self->nodes[node] = most;
 }
 
@@ -90,6 +90,12 @@ sl_fit_index_refresh(struct sl_fit_index *self)
 void
 sl_fit_index_set(struct sl_fit_index *self, int32_t position, struct sl_fit_node leaf)
 {
+    /* The cloud holds only while rooms shrink. */
+    const struct sl_fit_node *before = &self->leaves[position];
+    if (position < self->cloud.count &&
+        (leaf.instances > before->instances || !sl_resource_fits(leaf.room, before->room))) {
+        sl_fit_cloud_destroy(&self->cloud);
+    }
     sl_fit_index_load(self, position, leaf);
     int32_t block = position / SL_FIT_BLOCK;
     join_block(self, block);
@@ -113,6 +119,9 @@ sl_fit_index_append(struct sl_fit_index *self, struct sl_fit_node leaf)
         memcpy(grown.leaves, self->leaves, (size_t)self->count * sizeof(*self->leaves));
         grown.count = self->count;
         sl_fit_index_refresh(&grown);
+        grown.cloud = self->cloud;
+        grown.misses = self->misses;
+        self->cloud = (struct sl_fit_cloud){0};
         sl_fit_index_destroy(self);
         *self = grown;
     }
@@ -133,31 +142,77 @@ find_in_block(const struct sl_fit_index *self, int32_t block, int32_t from,
     return -1;
 }
 
-/* The first fit at or behind `from` among the `width` blocks from `low` on, which `node` covers. */
+/* A search for the first fit at or behind `from`. */
+struct search {
+    const struct sl_fit_index *index;
+    struct sl_resource need;
+    int32_t from;
+    /* Blocks that may still be looked into; where they are used up `from` is where it stopped. */
+    int64_t blocks;
+};
+
+/* Searches the `width` blocks from `low` on, which `node` covers. */
 static int32_t
-find_below(const struct sl_fit_index *self, int32_t node, int32_t low, int32_t width, int32_t from,
-           const struct sl_resource *need)
+find_below(struct search *search, int32_t node, int32_t low, int32_t width)
 {
-    if ((int64_t)(low + width) * SL_FIT_BLOCK <= from ||
-        !sl_fit_node_holds(&self->nodes[node], *need)) {
+    const struct sl_fit_index *index = search->index;
+    if ((int64_t)(low + width) * SL_FIT_BLOCK <= search->from || search->blocks == 0 ||
+        !sl_fit_node_holds(&index->nodes[node], search->need)) {
         return -1;
     }
     if (width == 1) {
-        return find_in_block(self, low, from, need);
+        int32_t found = find_in_block(index, low, search->from, &search->need);
+        if (found < 0 && --search->blocks == 0) {
+            search->from = (low + 1) * SL_FIT_BLOCK;
+        }
+        return found;
     }
     int32_t half = width / 2;
-    int32_t found = find_below(self, 2 * node, low, half, from, need);
-    return found >= 0 ? found : find_below(self, 2 * node + 1, low + half, half, from, need);
+    int32_t found = find_below(search, 2 * node, low, half);
+    return found >= 0 ? found : find_below(search, 2 * node + 1, low + half, half);
 }
 
-int32_t
-sl_fit_index_find(const struct sl_fit_index *self, int32_t from, struct sl_resource need)
+/* Blocks that a search looks into before it goes on by room. */
+enum { BLOCKS_IN_ORDER = 8 };
+
+/* What making the cloud costs, in containers that are looked at in vain, for each container. */
+enum { CLOUD_COST = 16 };
+
+/* The rest of a long search: by room as far as the cloud knows, then in order again. */
+static int32_t
+find_by_room(struct sl_fit_index *self, struct search *search)
 {
-    return find_below(self, 1, 0, self->size, from, &need);
+    if (self->cloud.count == 0 || self->misses * SL_FIT_BLOCK > (int64_t)self->count * CLOUD_COST) {
+        sl_fit_cloud_destroy(&self->cloud);
+        sl_fit_cloud_create(&self->cloud, self->leaves, self->count);
+        self->misses = 0;
+    }
+    if (search->from < self->cloud.count) {
+        int32_t found = sl_fit_cloud_find(&self->cloud, self->leaves, search->from, search->need);
+        if (found >= 0) {
+            return found;
+        }
+        search->from = self->cloud.count;
+    }
+    search->blocks = INT64_MAX;
+    int32_t found = find_below(search, 1, 0, self->size);
+    self->misses += INT64_MAX - search->blocks;
+    return found;
 }
 
 int32_t
-sl_fit_index_find_cyclic(const struct sl_fit_index *self, int32_t from, struct sl_resource need)
+sl_fit_index_find(struct sl_fit_index *self, int32_t from, struct sl_resource need)
+{
+    struct search search = {.index = self, .need = need, .from = from, .blocks = BLOCKS_IN_ORDER};
+    int32_t found = find_below(&search, 1, 0, self->size);
+    if (found >= 0 || search.blocks > 0 || search.from >= self->count) {
+        return found;
+    }
+    return find_by_room(self, &search);
+}
+
+int32_t
+sl_fit_index_find_cyclic(struct sl_fit_index *self, int32_t from, struct sl_resource need)
 {
     int32_t found = sl_fit_index_find(self, from, need);
     return found >= 0 ? found : sl_fit_index_find(self, 0, need);

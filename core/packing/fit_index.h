@@ -9,19 +9,17 @@
  *          0 .. 31 | 32 .. 63 | 64 .. 95 | 96 ..   blocks: scanned one container after the other
  *
  * A node whose maximum does not suffice holds no fit; where it does, the containers decide. So the
- * answer is that of a scan from the left, ties included. Blocks make the worst case, in which each
- * dimension has room somewhere but never all in one container, about as fast as a plain scan.
+ * answer is that of a scan from the left, ties included. Where that gets long, because each
+ * dimension has room somewhere but seldom all in one container, the search goes on by room
+ * (fit_cloud.h).
  */
 
 #include <stdint.h>
 
+#include "packing/fit_cloud.h"
+#include "packing/fit_node.h"
 #include "packing/limits.h"
 #include "packing/resource.h"
-
-struct sl_fit_node {
-    struct sl_resource room;
-    int64_t instances;
-};
 
 enum { SL_FIT_BLOCK = 32 };
 
@@ -33,6 +31,11 @@ struct sl_fit_index {
     /* Blocks there is place for, a power of two. */
     int32_t size;
     int32_t count;
+    /* The containers by room, for long searches; it has none (count 0) until the first one, and
+     * knows those that were there then. */
+    struct sl_fit_cloud cloud;
+    /* Blocks that were looked into in vain among the containers that it does not know. */
+    int64_t misses;
 };
 
 /* Starts with `count` containers without room; sl_fit_index_set gives it to them. */
@@ -53,11 +56,10 @@ void sl_fit_index_close(struct sl_fit_index *self, int32_t position);
 void sl_fit_index_append(struct sl_fit_index *self, struct sl_fit_node leaf);
 
 /* The lowest position >= from with room for the need, or -1. */
-int32_t sl_fit_index_find(const struct sl_fit_index *self, int32_t from, struct sl_resource need);
+int32_t sl_fit_index_find(struct sl_fit_index *self, int32_t from, struct sl_resource need);
 
 /* The first one from `from` on, then from the start; -1 when nothing fits. */
-int32_t sl_fit_index_find_cyclic(const struct sl_fit_index *self, int32_t from,
-                                 struct sl_resource need);
+int32_t sl_fit_index_find_cyclic(struct sl_fit_index *self, int32_t from, struct sl_resource need);
 
 /* The most room of any container, per dimension. */
 struct sl_fit_node sl_fit_index_most(const struct sl_fit_index *self);
@@ -68,9 +70,3 @@ struct sl_fit_node sl_fit_node_of(const struct sl_packing_limits *limits, struct
 
 /* The leaf after one more instance of this need. */
 struct sl_fit_node sl_fit_node_less(struct sl_fit_node node, struct sl_resource need);
-
-static inline bool
-sl_fit_node_holds(const struct sl_fit_node *node, struct sl_resource need)
-{
-    return node->instances >= 1 && sl_resource_fits(need, node->room);
-}

@@ -34,12 +34,6 @@ sl_resource_product(struct sl_resource a, int64_t n)
     };
 }
 
-bool
-sl_resource_fits(struct sl_resource a, struct sl_resource b)
-{
-    return a.cpu_nano <= b.cpu_nano && a.ram_bytes <= b.ram_bytes && a.disk_bytes <= b.disk_bytes;
-}
-
 int64_t
 sl_percentage_of_bytes(int64_t bytes, double percentage)
 {

@@ -45,7 +45,11 @@ struct sl_resource sl_resource_difference(struct sl_resource a, struct sl_resour
 struct sl_resource sl_resource_product(struct sl_resource a, int64_t n);
 
 /* True when a <= b in every dimension. */
-bool sl_resource_fits(struct sl_resource a, struct sl_resource b);
+static inline bool
+sl_resource_fits(struct sl_resource a, struct sl_resource b)
+{
+    return a.cpu_nano <= b.cpu_nano && a.ram_bytes <= b.ram_bytes && a.disk_bytes <= b.disk_bytes;
+}
 
 /* percentage % of a number of bytes, rounded down. */
 int64_t sl_percentage_of_bytes(int64_t bytes, double percentage);
