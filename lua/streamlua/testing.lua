@@ -33,6 +33,11 @@ function M.streams(inputs, operation, options)
   return require('streamlua.testing.streams').run(inputs, operation, options)
 end
 
+--- Loads a stream program and runs it in virtual time; see streamlua.testing.streams.
+---@param path string
+---@param options? streamlua.TestProgramOptions
+function M.program(path, options) return require('streamlua.testing.streams').program(path, options) end
+
 ---@class streamlua.TestCluster
 local Cluster = {}
 Cluster.__index = Cluster

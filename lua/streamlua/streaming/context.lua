@@ -13,11 +13,13 @@ local abi = require 'streamlua.abi'
 local clocks = require 'streamlua.streaming.clock'
 local err = require 'streamlua.err'
 local events = require 'streamlua.streaming.event'
+local mode = require 'streamlua.streaming.mode'
 local rdds = require 'streamlua.streaming.rdd'
 local recovery = require 'streamlua.streaming.recovery'
 local site = require 'streamlua.streaming.site'
 local sources = require 'streamlua.streaming.source'
 local streams = require 'streamlua.streaming.stream'
+local topology = require 'streamlua.topology'
 local units = require 'streamlua.units'
 local wire = require 'streamlua.streaming.wire'
 require 'streamlua.streaming.window'
@@ -72,6 +74,7 @@ local OPTIONS = {
   batch = false,
   checkpoint = false,
   clock = false,
+  config = false,
   remember = false,
   default_partitions = function(_, value, name)
     number_field('unused', 1, true)({}, value, name)
@@ -107,9 +110,33 @@ local function check_options(options)
   if options.clock ~= nil and not clocks.is(options.clock) then
     site.raise('context: clock must be a manual clock')
   end
+  if options.config ~= nil and type(options.config) ~= 'table' then
+    site.raise('context: config must be a table, got %s', type(options.config))
+  end
   if options.checkpoint ~= nil and (type(options.checkpoint) ~= 'string' or options.checkpoint == '') then
     site.raise('context: checkpoint must be the name of a folder')
   end
+end
+
+-- The options with what --set says of them, and the program's own settings likewise. A spec may bring
+-- its clock.
+local function with_overrides(options)
+  if type(options) ~= 'table' then return options end
+  local merged, config = {}, {}
+  for name, value in pairs(options) do merged[name] = value end
+  if type(options.config) == 'table' then
+    for name, value in pairs(options.config) do config[name] = value end
+  end
+  for name, value in pairs(topology.overrides()) do
+    if OPTIONS[name] ~= nil and name ~= 'clock' and name ~= 'config' then
+      merged[name] = value
+    else
+      config[name] = value
+    end
+  end
+  if merged.config == nil or type(merged.config) == 'table' then merged.config = config end
+  if mode.clock then merged.clock = mode.clock end
+  return merged
 end
 
 -- Raises what C says of a failed call, at the user's line.
@@ -132,11 +159,13 @@ end
 ---@field write_ahead_log? boolean
 ---@field remember? number|string
 ---@field graceful_timeout? number|string
+---@field config? table the program's own settings; --set overrides them, ssc.config has them
 
 --- Makes a context.
 ---@param options streamlua.StreamingOptions
 ---@return streamlua.StreamingContext
 function M.new(options)
+  options = with_overrides(options)
   check_options(options)
   local batch_ms = streams.duration_ms('context: batch', options.batch)
   local checkpoint = recovery.for_context(options.checkpoint)
@@ -168,8 +197,8 @@ function M.new(options)
   if handle == nil then raise_last('context') end
   local self = setmetatable({
     handle = ffi.gc(handle, C.sl_abi_streaming_free),
-    -- What --set gave; the script may read it.
-    config = {},
+    -- The program's own settings, with those of --set.
+    config = options.config,
     name = options.name,
     batch_ms = batch_ms,
     checkpoint_dir = options.checkpoint,

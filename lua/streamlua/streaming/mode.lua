@@ -8,4 +8,6 @@ return {
   is_member = false,
   -- Contexts take over what their checkpoint folder holds (`streamlua run`).
   is_automatic = false,
+  -- The clock of contexts that a spec loads from scripts; false: their own.
+  clock = false,
 }

@@ -7,6 +7,10 @@
 --     end)
 --     assert(out[1][2] == 3 and out[2][1] == 4)
 
+local abi = require 'streamlua.abi'
+local load = require 'streamlua.topology.load'
+local mode = require 'streamlua.streaming.mode'
+local rdds = require 'streamlua.streaming.rdd'
 local streaming = require 'streamlua.streaming'
 
 local M = {}
@@ -73,5 +77,74 @@ function M.run(inputs, operation, options)
   results[#results + 1] = ssc
   return unpack(results)
 end
+
+---------------------------------------------------------------------------------------------------
+-- programs
+
+local Program = {}
+Program.__index = Program
+
+-- Replaces an input: the i-th batch has the i-th list, later ones have none.
+local function mock(stream, lists)
+  local context = stream.context
+  if stream.receiver then stream.receiver = { poll = function() return false end } end
+  function stream:compute(time)
+    local zero = abi.C.sl_abi_streaming_zero_time(context.handle)
+    local list = lists[(time - zero) / self.slide_ms] or {}
+    local rc = abi.C.sl_abi_streaming_input_report(context.handle, self.node, time, #list, nil)
+    assert(rc == 0)
+    return rdds.of_list(context.env, list, context.default_partitions)
+  end
+end
+
+---@class streamlua.TestProgramOptions
+---@field mock? table<string, any[][]> lists of batches by the name of an input
+---@field set? table as --set
+---@field start_ms? integer 0 when missing
+
+--- Loads a script that returns a streaming context and starts it by a manual clock, in this process;
+--- inputs that are named in `mock` give lists instead of what they read.
+---@param path string
+---@param options? streamlua.TestProgramOptions
+---@return table program { ssc, :advance(duration), :printed() what it printed so far, :stop() }
+function M.program(path, options)
+  options = options or {}
+  mode.clock = streaming.manual_clock(options.start_ms or 0)
+  local ssc, failure = load.script(path, { set = options.set })
+  mode.clock = false
+  if not ssc then error(('%s:%s: %s'):format(failure.file, failure.line or '?', failure.message), 2) end
+  local names = {}
+  for _, stream in pairs(ssc.streams) do names[stream.node_name] = stream end
+  for name, lists in pairs(options.mock or {}) do
+    if not names[name] then error(("program: there is no input '%s'"):format(name), 2) end
+    mock(names[name], lists)
+  end
+  local self = setmetatable({ ssc = ssc, texts = {} }, Program)
+  ssc.printer = function(text) table.insert(self.texts, text) end
+  ssc:start()
+  return self
+end
+
+--- Moves the time on and runs what is due. Raises the error of a batch that failed.
+function Program:advance(duration)
+  self.ssc:advance(duration)
+  if self.ssc.failure then error(self.ssc.failure, 2) end
+  return self
+end
+
+--- What `print` operations wrote so far: a list of { time =, records = { texts } }.
+function Program:printed()
+  local out = {}
+  for _, text in ipairs(self.texts) do
+    local time, body = text:match('Time: (%d+) ms\n%-+\n(.*)\n$')
+    local records = {}
+    for line in body:gmatch('([^\n]+)') do records[#records + 1] = line end
+    out[#out + 1] = { time = tonumber(time), records = records }
+  end
+  return out
+end
+
+--- Stops it; what it printed and the number of its checkpoints stay.
+function Program:stop(stop_options) self.ssc:stop(stop_options) end
 
 return M

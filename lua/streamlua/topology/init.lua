@@ -317,4 +317,8 @@ function M.with_config(overrides, defaults, fn)
   return unpack(results, 1, table.maxn(results))
 end
 
+--- The overrides of the script that is being loaded, {} when there are none.
+---@return table
+function M.overrides() return loading and loading.overrides or {} end
+
 return M
