@@ -2,9 +2,6 @@
 
 local M = {}
 
--- Batches in a row slower than the interval before the user is told, and again.
-local SLOW_BATCHES, SLOW_AGAIN = 3, 20
-
 local function seconds_text(ms) return ms and ('%.3g s'):format(ms / 1000) or '-' end
 
 local function batch_line(batch, queued)
@@ -33,19 +30,8 @@ local function portable(batch)
 end
 
 -- Follows the batches of a run: progress lines, warnings, documents.
-local function follower(stream, display, is_shown, report)
-  local function watch(run, document)
-    if (document.processing_delay_ms or 0) <= stream.batch_ms then
-      run.slow = 0
-      return
-    end
-    run.slow = run.slow + 1
-    if run.slow == SLOW_BATCHES or run.slow % SLOW_AGAIN == 0 then
-      report(('warning: %d batches in a row took longer than the interval of %s; %d wait'):format(run.slow,
-        seconds_text(stream.batch_ms), run.waiting))
-    end
-  end
-  local self = { batches = {}, records = 0, slow = 0, waiting = 0, failure = nil }
+local function follower(display, is_shown, report)
+  local self = { batches = {}, records = 0, waiting = 0, failure = nil }
   function self.on_event(name, document)
     if name == 'batch_submitted' then
       self.waiting = self.waiting + 1
@@ -65,7 +51,6 @@ local function follower(stream, display, is_shown, report)
         end
       end
       if is_shown then display:phase(batch_line(document, self.waiting)) end
-      watch(self, document)
     end
   end
   return self
@@ -114,7 +99,7 @@ function M.run(context, args, stream, options)
   end
   stream.warner = function(text) line('warning: ' .. text) end
   stream.noter = line
-  local follow = follower(stream, display, is_shown, line)
+  local follow = follower(display, is_shown, line)
   local ok, outcome = pcall(runs.run, stream, {
     executors = args.executors,
     ttl_ms = args.ttl and args.ttl * 1000,

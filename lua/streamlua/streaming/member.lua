@@ -55,6 +55,8 @@ local function handlers_of(context, post, crew, member)
       answer(post, document.id, function()
         local stream = context.streams[document.node]
         stream:run_job(rdds.of_blocks(env, document.blocks), document.time)
+        -- A batch that is complete has been seen.
+        io.stdout:flush()
       end)
     end,
     [message.RECEIVE] = function(bytes)

@@ -1,0 +1,172 @@
+-- Stream programs in the real binary: threads, sockets, signals, kill -9, documents.
+local cjson = require 'cjson'
+local process = require 'support.process'
+local psocket = require 'posix.sys.socket'
+local unistd = require 'posix.unistd'
+
+local function server()
+  local fd = assert(psocket.socket(psocket.AF_INET, psocket.SOCK_STREAM, 0))
+  psocket.setsockopt(fd, psocket.SOL_SOCKET, psocket.SO_REUSEADDR, 1)
+  assert(psocket.bind(fd, { family = psocket.AF_INET, addr = '127.0.0.1', port = 0 }))
+  assert(psocket.listen(fd, 5))
+  return fd, psocket.getsockname(fd).port
+end
+
+local function with_script(text, fn)
+  process.with_folder(function(folder)
+    local path = folder .. '/program.lua'
+    process.write_file(path, text)
+    fn(path, folder)
+  end)
+end
+
+describe('streamlua run on a stream program', function()
+  it('counts words of a connection, and goes on with the next sender', function()
+    local fd, port = server()
+    local run = process.start({ 'run', 'scripts/streams/network_wordcount.lua', '--set', 'port=' .. port,
+      '--set', 'batch=200ms', '--set', 'receiver_restart_delay=100ms' })
+    local client = assert(psocket.accept(fd))
+    psocket.send(client, 'a b a\n')
+    run:expect('stdout', '%(a,2%)')
+    unistd.close(client)
+    client = assert(psocket.accept(fd))
+    psocket.send(client, 'c c c\n')
+    run:expect('stdout', '%(c,3%)')
+    run:signal('INT')
+    local result = run:wait()
+    assert.equal(130, result.code)
+    assert.matches('%(b,1%)', result.stdout)
+    assert.matches('has ended the connection', result.stderr)
+    assert.matches('batch %d+: %d+ records, scheduling delay', result.stderr)
+    unistd.close(client)
+    unistd.close(fd)
+  end)
+
+  it('keeps state exactly once over kill -9', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local folder = debug.getinfo(1, 'S').source:match('^@(.*/)')
+      local ssc = streaming.context { name = 'kill', batch = '100ms', checkpoint = folder .. 'state' }
+      ssc:input_stream(function(_, index) return { { 'a', 1 }, { 'n', index } } end)
+        :update_state_by_key(function(values, old)
+          local sum = old or 0
+          for _, value in ipairs(values) do sum = sum + value end
+          return sum
+        end):checkpoint('200ms'):name('sums')
+        :foreach_rdd(function(rdd, time)
+          local sums = rdd:collect_as_map()
+          print(('%d %d %d'):format(time, sums.a, sums.n))
+        end)
+      return ssc]], function(path)
+      local first, last, count = nil, nil, 0
+      for round = 1, 4 do
+        local run = process.start({ 'run', '-q', path })
+        -- Not always the same number of batches.
+        for _ = 1, 2 + round do run:expect('stdout', '%d+ %d+ %d+\n') end
+        run:signal(round < 4 and 'KILL' or 'TERM')
+        local result = run:wait()
+        for time, a, n in result.stdout:gmatch('(%d+) (%d+) (%d+)\n') do
+          first = first or tonumber(time)
+          local index = (tonumber(time) - first) / 100 + 1
+          assert.equal(index, tonumber(a))
+          assert.equal(index * (index + 1) / 2, tonumber(n))
+          assert.is_true(last == nil or tonumber(time) <= last + 100, 'a batch is missing')
+          last, count = tonumber(time), count + 1
+        end
+      end
+      assert.is_true(count >= 18)
+    end)
+  end)
+
+  it('writes the summary, stops itself, and tells of batches that failed', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'sum', batch = '50ms' }
+      local n = 0
+      ssc:queue_stream({ { 1, 2 }, { 3 }, { 4 } }):map(function(x)
+        if x == 3 then error('no threes') end
+        return x
+      end):foreach_rdd(function(rdd)
+        n = n + 1
+        if n == 2 then ssc:stop() end
+      end)
+      return ssc]], function(path, folder)
+      local result = process.run({ 'run', path, '--summary', folder .. '/s.json', '--executors', '2' })
+      assert.equal(0, result.code)
+      assert.matches('foreach_rdd%-3 %(.*program.lua:7%): .*program.lua:5: no threes', result.stderr)
+      local summary = cjson.decode(process.read_file(folder .. '/s.json'))
+      assert.equal('sum', summary.context)
+      assert.is_true(#summary.batches >= 3)
+      local one, two = summary.batches[1], summary.batches[2]
+      assert.equal(2, one.records)
+      assert.equal(2, one.inputs['0'])
+      assert.equal(50, two.time - one.time)
+      assert.is_nil(one.output_operations[1].failure_reason)
+      assert.matches('no threes', two.output_operations[1].failure_reason)
+      assert.matches('program.lua:7', two.output_operations[1].call_site)
+      assert.is_true(summary.records >= 4)
+    end)
+  end)
+
+  it('a long job delays no tick and is finished after SIGTERM', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local abi = require 'streamlua.abi'
+      local ssc = streaming.context { name = 'long', batch = '100ms' }
+      ssc:input_stream(function() return { 1 } end):foreach_rdd(function(rdd, time)
+        print('begin')
+        local until_ms = abi.C.sl_abi_monotonic_ms() + 250
+        while abi.C.sl_abi_monotonic_ms() < until_ms do end
+        print('end')
+      end)
+      return ssc]], function(path, folder)
+      local run = process.start({ 'run', '-q', path, '--summary', folder .. '/s.json', '--executors', '1',
+        '--set', 'graceful_timeout=200ms' })
+      run:expect('stdout', 'end')
+      run:expect('stdout', 'begin')
+      run:signal('TERM')
+      local result = run:wait()
+      assert.equal(143, result.code)
+      local begun, ended = select(2, result.stdout:gsub('begin', '')), select(2, result.stdout:gsub('end', ''))
+      assert.equal(begun, ended)
+      local summary = cjson.decode(process.read_file(folder .. '/s.json'))
+      for i, batch in ipairs(summary.batches) do
+        assert.is_true(batch.submission_time - batch.time < 100 * process.slowness, i)
+      end
+    end)
+  end)
+
+  it('mistakes are one line and exit 7', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'none', batch = '1s' }
+      ssc:queue_stream({})
+      return ssc]], function(path)
+      local result = process.run({ 'run', path })
+      assert.equal(7, result.code)
+      assert.matches('error: .*program.lua:2: the context has no output operation', result.stderr)
+      result = process.run({ 'check', path })
+      assert.equal(7, result.code)
+      assert.matches('program.lua:2: error: the context has no output operation', result.stdout)
+    end)
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'none', batch = '1s' }
+      ssc:receiver_stream({ poll = function() return false end }):print()
+      return ssc]], function(path)
+      local result = process.run({ 'run', path, '--executors', '1' })
+      assert.equal(7, result.code)
+      assert.matches('slot', result.stderr)
+    end)
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'none', batch = '1s' }
+      ssc:queue_stream({}):window('1500ms'):print()
+      return ssc]], function(path)
+      local result = process.run({ 'run', path })
+      assert.equal(7, result.code)
+      assert.matches('program.lua:3', result.stderr)
+      assert.matches('no multiple', result.stderr)
+    end)
+  end)
+end)
