@@ -85,7 +85,7 @@ test_T70_it_agrees_with_a_naive_map(void **state)
     struct sl_state_map map;
     struct oracle oracle = {0};
     assert_int_equal(sl_state_map_create(&map), 0);
-    for (int step = 0; step < 40000; step++) {
+    for (int step = 0; step < 15000; step++) {
         char text[64];
         int number = (int)sl_random_below(&random, KEYS);
         struct sl_keyed_key key = key_of(number, text);
@@ -195,12 +195,12 @@ test_a_saved_map_loads_and_a_damaged_file_changes_nothing(void **state)
     close(fd);
     struct sl_state_map map;
     assert_int_equal(sl_state_map_create(&map), 0);
-    fill(&map, 0, 20000);
+    fill(&map, 0, 5000);
     assert_int_equal(sl_state_map_save(&map, path), 0);
     struct sl_state_map loaded;
     assert_int_equal(sl_state_map_create(&loaded), 0);
     assert_int_equal(sl_state_map_load(&loaded, path), 0);
-    assert_int_equal(sl_state_map_size(&loaded), 20000);
+    assert_int_equal(sl_state_map_size(&loaded), 5000);
     struct sl_keyed_key key = sl_keyed_key_string("key-4242", 8);
     struct sl_value value;
     int64_t time = 0;
@@ -247,11 +247,11 @@ test_an_entry_takes_less_than_100_bytes(void **state)
     int64_t time = 0;
     assert_int_equal(sl_state_map_create(&map), 0);
     assert_false(sl_state_map_expired(&map, 0, &key, &value, &time));
-    for (int i = 0; i < 120000; i++) {
+    for (int i = 0; i < 60000; i++) {
         struct sl_keyed_key made = sl_keyed_key_number(i);
         value = sl_value_number(i);
         assert_int_equal(sl_state_map_put(&map, &made, &value, i), 0);
-        if (i > 50000 && i % 1000 == 0) {
+        if (i > 20000 && i % 1000 == 0) {
             assert_true(sl_state_map_memory(&map) < 100 * sl_state_map_size(&map));
         }
     }
