@@ -781,7 +781,6 @@ int
 sl_streaming_next(struct sl_streaming *self, struct sl_streaming_work *work)
 {
     lock(self);
-    self->is_woken = false;
     sl_report_free(self->report);
     self->report = NULL;
     while (!find_work(self, work)) {

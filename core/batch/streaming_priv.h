@@ -67,7 +67,7 @@ struct sl__setting {
 struct sl_streaming {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Something happened since the last sl_streaming_next. */
+    /* Something happened since the last sl_streaming_wait. */
     bool is_woken;
     /* Texts are owned. */
     struct sl_streaming_options options;
