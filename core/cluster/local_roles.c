@@ -322,6 +322,8 @@ master_role_open(struct master_role *self)
         .launcher = sl_launcher_local_seam(self->launcher),
         .guardian_pid = (uint64_t)options->partner_pid,
         .pid = (uint64_t)getpid(),
+        .heartbeat_interval_ms = SL_TOPOLOGY_MASTER_HEARTBEAT_MS,
+        .heartbeat_timeout_ms = SL_TOPOLOGY_MASTER_SILENCE_MS,
         .on_end = role_ended,
         .ctx = self,
     };

@@ -440,11 +440,12 @@ sl__tm_advance(struct sl_topology_master *self)
     }
     if (switch_spouts(self) && self->is_published && !self->is_settled) {
         self->is_settled = true;
-        if (!self->was_settled) {
+        if (self->update == NULL && self->told_epoch != self->epoch) {
             sl__tm_event(self, "all %d containers run plan %llu",
                          self->plan->physical.container_count,
                          (unsigned long long)self->plan->stored.version);
         }
+        self->told_epoch = self->epoch;
         self->was_settled = true;
         sl_free(self->failure);
         self->failure = NULL;

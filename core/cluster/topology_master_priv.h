@@ -122,6 +122,8 @@ struct sl_topology_master {
     bool is_published;
     bool is_publishing;
     uint64_t published_epoch;
+    /* The one that events told last. */
+    uint64_t told_epoch;
     struct sl_list waiters;
     SL_VEC(struct sl__tm_event) events;
     uint64_t event_count;
