@@ -71,6 +71,7 @@ worker_unregister(struct sl__tm_worker *worker)
     }
     worker->sent_epoch = 0;
     worker->ready_epoch = 0;
+    worker->plan_call = 0;
     worker->is_active = false;
     worker->is_switching = false;
     sl_buf_clear(&worker->report);
@@ -172,6 +173,7 @@ plan_answered(void *ctx, const struct sl_rpc_result *result)
     struct sl__tm_worker *worker = ctx;
     struct sl_topology_master *self = worker->master;
     struct sl_worker_ready ready;
+    worker->plan_call = 0;
     if (result->status == SL_RPC_SUCCESS &&
         sl_worker_ready_decode(result->body, result->size, &ready) == 0) {
         worker->ready_epoch = ready.epoch;
@@ -198,8 +200,10 @@ sl__tm_send_plan(struct sl__tm_worker *worker, struct sl__tm_plan *plan)
     if (sl_physical_plan_encode(&plan->physical, &body) == 0) {
         worker->sent_epoch = plan->physical.epoch;
         worker->is_active = plan->physical.state == SL_TOPOLOGY_RUNNING;
-        sl_rpc_call(worker->peer.gateway, SL_WORKER_PLAN, body.data, body.size,
-                    self->options.plan_timeout_ms, plan_answered, worker);
+        /* The answer to an older one is of no use any more. */
+        sl_rpc_cancel(worker->peer.gateway, worker->plan_call);
+        worker->plan_call = sl_rpc_call(worker->peer.gateway, SL_WORKER_PLAN, body.data, body.size,
+                                        self->options.plan_timeout_ms, plan_answered, worker);
     } else {
         sl__tm_event(self, "%s", sl_err_last()->msg);
     }
@@ -510,10 +514,24 @@ worker_register(struct sl_topology_master *self, const struct sl_register_peer *
     return 0;
 }
 
+/* Workers are quicker than the plan: they are answered when it is there. */
+static bool
+is_too_early(struct sl_topology_master *self, struct sl_rpc_request *request)
+{
+    if (self->phase != SL__TM_STANDING && self->phase != SL__TM_LOADING) {
+        return false;
+    }
+    sl_vec_push(&self->early, request);
+    return true;
+}
+
 static void
 handle_register(void *ctx, struct sl_rpc_request *request)
 {
     struct sl_topology_master *self = ctx;
+    if (is_too_early(self, request)) {
+        return;
+    }
     struct sl_arena arena;
     struct sl_register_peer message;
     size_t size;
@@ -706,9 +724,12 @@ plan_loaded(void *ctx, int status, const struct sl_state_result *result)
         load_failed(self, sl_err_last()->code);
         return;
     }
-    sl_rpc_endpoint_set_token(&self->endpoint, self->token);
     sl__tm_event(self, "leads plan %llu in term %llu",
                  (unsigned long long)self->plan->stored.version, (unsigned long long)self->token);
+    for (size_t i = 0; i < self->early.count; i++) {
+        handle_register(self, self->early.items[i]);
+    }
+    sl_vec_clear(&self->early);
     if (self->execution.state == SL_TOPOLOGY_KILLED) {
         sl__tm_kill_start(self);
     } else {
@@ -752,6 +773,7 @@ elected(void *ctx, enum sl_state_election_event event, uint64_t token)
     case SL_STATE_ELECTION_GRANTED:
         if (self->phase == SL__TM_STANDING) {
             self->token = token;
+            sl_rpc_endpoint_set_token(&self->endpoint, token);
             load(self);
         }
         break;
@@ -839,6 +861,11 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl__tm_drain_stop(self);
     sl__tm_update_abandon(self);
     sl__tm_waiters_fail(self, "the topology master ends");
+    for (size_t i = 0; i < self->early.count; i++) {
+        sl_rpc_refuse(self->early.items[i], SL_RPC_FAILURE, SL_ECANCELED,
+                      "the topology master ends");
+    }
+    sl_vec_destroy(&self->early);
     sl_rpc_endpoint_stop(&self->endpoint);
     if (self->election != NULL) {
         sl_state_election_free(self->election);

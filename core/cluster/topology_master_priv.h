@@ -44,6 +44,8 @@ struct sl__tm_worker {
     /* Epochs of the plan that was sent last and of the one it runs. */
     uint64_t sent_epoch;
     uint64_t ready_epoch;
+    /* The call with the plan, while it is under way. */
+    uint64_t plan_call;
     /* Its spouts are called, or SL_WORKER_SPOUTS with that was sent. */
     bool is_active;
     bool is_switching;
@@ -125,6 +127,8 @@ struct sl_topology_master {
     /* The one that events told last. */
     uint64_t told_epoch;
     struct sl_list waiters;
+    /* Registrations that came before the plan was loaded. */
+    SL_VEC(struct sl_rpc_request *) early;
     SL_VEC(struct sl__tm_event) events;
     uint64_t event_count;
     /* Why it never settled. */

@@ -15,8 +15,8 @@
 #include "cluster/worker_messages.h"
 #include "cluster/worker_registration.h"
 #include "loop/loop.h"
+#include "rpc/leader_retrieval.h"
 #include "state/layout.h"
-#include "state/leader.h"
 #include "state/loop_executor.h"
 #include "state/open.h"
 #include "stream/remote.h"
@@ -54,7 +54,7 @@ struct sl_worker_role {
     struct sl_worker_registration *registration;
     struct sl_state_loop_executor executor;
     struct sl_state_store *store;
-    struct sl_state_leader_listener *leader;
+    struct sl_leader_retrieval *leader;
     struct sl_timer master_timer;
     /* Requests that the owner works on: number -> struct sl_rpc_request. */
     struct sl_map_u64 requests;
@@ -514,11 +514,12 @@ on_lost(void *ctx, const char *cause)
     master_missing(self);
 }
 
-/* The listener of the election says when there is a newer one. */
+/* It is another one by now, or has not begun yet. */
 static void
 on_stale_leader(void *ctx)
 {
-    (void)ctx;
+    struct sl_worker_role *self = ctx;
+    sl_leader_retrieval_look_again(self->leader);
 }
 
 static void
@@ -528,16 +529,16 @@ on_rejected(void *ctx, const char *reason)
 }
 
 static void
-leader_changed(void *ctx, const struct sl_state_leader_info *info)
+leader_changed(void *ctx, const char *address, uint64_t token)
 {
     struct sl_worker_role *self = ctx;
-    if (info == NULL) {
+    if (address == NULL) {
         sl_worker_registration_leader(self->registration, NULL, 0);
         master_missing(self);
         return;
     }
     self->identity.plan_version = self->is_plan_run ? self->plan.plan_version : 0;
-    sl_worker_registration_leader(self->registration, info->address, info->token);
+    sl_worker_registration_leader(self->registration, address, token);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -578,7 +579,7 @@ end(void *ctx)
                       "the worker ends");
     }
     if (self->leader != NULL) {
-        sl_state_leader_listener_free(self->leader);
+        sl_leader_retrieval_free(self->leader);
     }
     sl_worker_registration_free(self->registration);
     if (self->rpc != NULL) {
@@ -685,7 +686,7 @@ start_control(struct sl_worker_role *self)
         return sl_err_last()->code;
     }
     sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, self->topology);
-    self->leader = sl_state_leader_listener_new(self->store, path, leader_changed, self);
+    self->leader = sl_leader_retrieval_new(self->store, self->loop, path, leader_changed, self);
     master_missing(self);
     return 0;
 }

@@ -35,9 +35,13 @@ local function window_bytes(plan)
   return bytes - bytes % 64
 end
 
+-- Numbers of the error codes by name.
+local CODES = {}
+for number = -64, -1 do CODES[ffi.string(C.sl_error_name(number))] = number end
+
 local function answer(self, request, failure)
   if not self.role then return end
-  local code = failure and (C['SL_' .. failure.code] or C.SL_EINTERNAL) or 0
+  local code = failure and (CODES[failure.code] or CODES.EINTERNAL) or 0
   local text = failure and failure.message or ''
   C.sl_abi_worker_role_answer(self.role, request, code, text, #text)
 end

@@ -1,0 +1,172 @@
+-- What commands of running topologies share: the client of the cluster, the topology that TARGET
+-- means, and a script made ready to be submitted or compared.
+--
+--   local running = require 'streamlua.cli.running'
+--   running.with_client(context, function(client)
+--     context:print_json(context:check(client:status('wordcount')))
+--   end)
+
+local apart = require 'streamlua.cli.apart'
+local cluster = require 'streamlua.cluster'
+local errors = require 'streamlua.cli.error'
+local home = require 'streamlua.home'
+local libc = require 'streamlua.connectors.libc'
+local load = require 'streamlua.topology.load'
+local packages = require 'streamlua.cluster.package'
+local packing = require 'streamlua.packing'
+local target = require 'streamlua.cli.target'
+
+local M = {}
+
+--- Seconds that a command waits for a topology when --timeout says nothing.
+M.TIMEOUT = 300
+--- Limit of one step against the state manager or a topology master, in seconds.
+M.STEP = 10
+
+local function absolute(path)
+  if path:sub(1, 1) ~= '/' then path = libc.realpath('.') .. '/' .. path end
+  path = path:gsub('/%./', '/'):gsub('//+', '/')
+  return #path > 1 and path:gsub('/$', '') or path
+end
+
+--- The address of the state manager as every process of the cluster is given it: with an absolute
+--- folder.
+---@param context table
+---@return string
+function M.state_url(context)
+  local url = context.settings.state
+  local folder = url:match('^localfs:(.*)$')
+  return folder and 'localfs:' .. absolute(folder) or url
+end
+
+--- Folder of all logs: beside the state, or in the user's own state folder.
+---@param url string
+---@return string
+function M.logs_folder(url)
+  local folder = url:match('^localfs:(.*)$')
+  return (folder or home.state_home() .. '/streamlua') .. '/logs'
+end
+
+--- Milliseconds that a command may wait.
+---@param context table
+---@param seconds number? when --timeout says nothing
+---@return number
+function M.timeout_ms(context, seconds)
+  return (context.timeout or seconds or M.TIMEOUT) * 1000
+end
+
+--- Only the local launcher starts processes by itself.
+local function check_launcher(context)
+  if context.settings.launcher ~= 'local' then
+    context:fail('invalid', ("cluster '%s'"):format(context.settings.cluster),
+      ("its launcher '%s' is not one that this command knows"):format(context.settings.launcher))
+  end
+end
+
+--- Calls fn(client) and closes the client however that ends.
+---@param context table
+---@param fn fun(client: table): any
+---@return any
+function M.with_client(context, fn)
+  check_launcher(context)
+  local url = M.state_url(context)
+  local client = context:check(cluster.open({
+    state = url, logs = M.logs_folder(url), program = libc.realpath('/proc/self/exe'),
+    timeout_ms = math.min(context.timeout or M.STEP, M.STEP) * 1000,
+    progress_fd = context.quiet == 0 and 2 or -1,
+  }))
+  local trace
+  local ok, result = xpcall(function() return fn(client) end, function(value)
+    trace = debug.traceback('', 2):gsub('^\n', '')
+    return value
+  end)
+  client:close()
+  if not ok then
+    if errors.is(result) then error(result, 0) end
+    error(errors.from_lua('failed', result, trace), 0)
+  end
+  return result
+end
+
+--- What is submitted of a script: {name, definition, request, described, groups, package, containers}.
+--- The script is evaluated in a process of its own.
+---@param context table
+---@param path string
+---@param parallelism table<string, integer>? by component
+---@return table
+function M.prepare(context, path, parallelism)
+  local defaults = context.settings.config
+  return apart.build(context, path, function(topology)
+    for _, component in ipairs(topology.components) do
+      component.parallelism = parallelism and parallelism[component.name] or component.parallelism
+    end
+    local code, failure = packages.build(path, load.modules(),
+      { set = context.set, defaults = defaults })
+    if not code then return nil, failure end
+    local definition
+    definition, failure = topology:encode()
+    if not definition then return nil, failure end
+    local components = {}
+    for i, component in ipairs(topology.components) do
+      components[i] = { name = component.name, parallelism = component.parallelism }
+    end
+    return { name = topology.name, definition = definition, package = code,
+      request = packing.request_from_topology(topology), components = components,
+      groups = topology:key_groups(), message_timeout = topology:settings().message_timeout }
+  end)
+end
+
+--- The name of the topology that TARGET means. A script is evaluated for it; the second result is
+--- then what `prepare` gives.
+---@param context table
+---@param word string
+---@return string name
+---@return table? prepared
+function M.target(context, word)
+  local parsed, reason = target.parse(word)
+  if not parsed then context:fail('invalid', ("topology '%s'"):format(word), reason) end
+  if parsed.name then return parsed.name end
+  local prepared = M.prepare(context, parsed.script)
+  return prepared.name, prepared
+end
+
+--- "topology 'name'", for messages.
+---@param name string
+---@return string
+function M.label(name) return ("topology '%s'"):format(name) end
+
+--- A value of a client's call, or the command fails in the words of the topology.
+---@param context table
+---@param name string
+---@param value any
+---@param failure any
+---@param hint string?
+---@return any
+function M.check(context, name, value, failure, hint)
+  if value == nil then context:fail_with(failure, M.label(name), hint) end
+  return value
+end
+
+--- Prints what an action came to.
+---@param context table
+---@param name string
+---@param action string
+---@param state string
+---@param text string
+function M.print_action(context, name, action, state, text)
+  if context.output == 'json' then
+    context:print_json({ topology = name, action = action, state = state },
+      { 'topology', 'action', 'state' })
+  else
+    context:print(text)
+  end
+end
+
+--- Declares TARGET.
+---@param command table
+function M.declare_target(command)
+  command:argument('target', 'Name of a running topology, or the script it was submitted from.')
+    :argname('TARGET')
+end
+
+return M

@@ -1,0 +1,205 @@
+-- timeout: 300
+-- Local topologies from the command line: real processes, a state folder of their own.
+
+local files = require 'support.files'
+local json = require 'streamlua.json'
+local posix = { dirent = require 'posix.dirent', signal = require 'posix.signal',
+  stat = require 'posix.sys.stat', poll = require 'posix.poll' }
+local process = require 'support.process'
+
+-- Emits roots as long as it is told to; the sink writes what it saw of each key, and the spout at its
+-- end how many roots it emitted. With `replay` what fails comes again.
+local SCRIPT = [[
+local streamlua = require 'streamlua'
+local keys = require 'keys'
+local source = streamlua.spout {
+  fields = { 'key' }, replay = true,
+  open = function(self, context) self.config = context.config; self.n = 0 end,
+  next_tuple = function(self, collector)
+    self.n = self.n + 1
+    collector:emit({ keys.of(self.n) }, { id = self.n })
+  end,
+  close = function(self)
+    local file = assert(io.open(self.config.folder .. '/emitted', 'w'))
+    file:write(self.n)
+    file:close()
+  end,
+}
+local count = streamlua.bolt {
+  fields = { 'key', 'count' },
+  prepare = function(self, context)
+    self.counts = context:state('counts')
+    if context.config.broken then error('no such table') end
+  end,
+  execute = function(self, tuple, collector)
+    collector:emit({ tuple.key, self.counts:add(tuple.key, 1) })
+  end,
+}
+local sink = streamlua.bolt {
+  prepare = function(self, context)
+    self.file = assert(io.open(context.config.folder .. '/sink', 'a'))
+  end,
+  execute = function(self, tuple)
+    self.file:write(tuple.key, ' ', tuple.count, '\n')
+  end,
+  cleanup = function(self) self.file:close() end,
+}
+local t = streamlua.topology('counts', { containers = 2, executors = 1, max_spout_pending = 20 })
+t:spout('source', source)
+t:bolt('count', count, { parallelism = 2 }):fields('source', { 'key' })
+t:bolt('sink', sink):global('count')
+return t
+]]
+local KEYS = [[return { of = function(n) return 'k' .. n % 16 end }]]
+
+local folder, script, env
+
+local function run(...)
+  return process.run({ ... }, { env = env, cwd = folder })
+end
+
+local function ok(...)
+  local result = run(...)
+  assert.equal(0, result.code, result.stdout .. result.stderr)
+  return result
+end
+
+local function document(...)
+  return assert(json.decode(ok(...).stdout))
+end
+
+-- Processes of the topologies of this spec's state folder: {pid=, role=}.
+local function processes()
+  local list = {}
+  for _, entry in ipairs(posix.dirent.dir('/proc')) do
+    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
+    local text = file and file:read('*a')
+    if file then file:close() end
+    if text and text:find(folder .. '/state', 1, true) and text:find('--topology', 1, true) then
+      list[#list + 1] = { pid = tonumber(entry), role = text:match('^%Z+%z(%Z+)') }
+    end
+  end
+  return list
+end
+
+local function process_of(role)
+  for _, item in ipairs(processes()) do
+    if item.role == role then return item.pid end
+  end
+end
+
+-- Describes the topology again and again until it is as wanted; waits for what happens meanwhile.
+local function until_described(wanted)
+  for _ = 1, 200 * process.slowness do
+    local result = run('describe', 'counts', '-o', 'json')
+    local described = result.code == 0 and json.decode(result.stdout)
+    if described and wanted(described) then return described end
+    posix.poll.rpoll(0, 20)
+  end
+  error('it does not become so: ' .. run('describe', 'counts').stdout)
+end
+
+local function all_run(described)
+  for _, container in ipairs(described.containers) do
+    if container.state ~= 'RUNNING' then return false end
+  end
+  return described.state == 'RUNNING'
+end
+
+local function pids(described)
+  local list = {}
+  for _, container in ipairs(described.containers) do list[container.id] = container.pid end
+  return list
+end
+
+describe('a local topology', function()
+  before_each(function()
+    folder = files.folder()
+    script = files.write('counts.lua', SCRIPT)
+    files.write('keys.lua', KEYS)
+    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state', STREAMLUA_SET = 'folder=' .. folder }
+  end)
+
+  after_each(function()
+    run('kill', 'counts', '-q')
+    for _, item in ipairs(processes()) do posix.signal.kill(item.pid, posix.signal.SIGKILL) end
+    files.clean()
+  end)
+
+  it('is submitted, looked at, paused, resumed and killed without a trace', function()
+    assert.same({ topologies = {} }, document('list', '-o', 'json'))
+    assert.same({ topology = 'counts', action = 'submit', state = 'RUNNING' },
+      document('submit', script, '-o', 'json'))
+    local listed = document('list', '-o', 'json').topologies[1]
+    assert.equal('counts', listed.name)
+    assert.equal('RUNNING', listed.state)
+    assert.equal(1, listed.plan_version)
+    assert.equal(2, listed.containers)
+    assert.equal(4, listed.tasks)
+    local described = until_described(all_run)
+    assert.equal('local', described.scheduler)
+    assert.same({ name = 'count', kind = 'bolt', parallelism = 2 },
+      { name = described.components[2].name, kind = described.components[2].kind,
+        parallelism = described.components[2].parallelism })
+    assert.equal(4, #processes())
+    assert.same({ topology = 'counts', action = 'deactivate', state = 'PAUSED' },
+      document('deactivate', 'counts', '-o', 'json'))
+    assert.equal('PAUSED', document('list', '-o', 'json').topologies[1].state)
+    ok('activate', script)
+    assert.equal('RUNNING', document('describe', script, '-o', 'json').state)
+    assert.equal(4, run('submit', script).code)
+    ok('kill', 'counts', '--wait', '5s')
+    assert.same({}, processes())
+    assert.same({ topologies = {} }, document('list', '-o', 'json'))
+    assert.equal(3, run('kill', 'counts').code)
+    for _, command in ipairs({ 'describe', 'activate', 'deactivate', 'restart' }) do
+      assert.equal(3, run(command, 'counts').code, command)
+    end
+    assert.equal(3, run('update', 'counts', '--parallelism', 'count=3').code)
+  end)
+
+  it('can be submitted paused, and activated', function()
+    ok('submit', script, '--deactivated')
+    assert.equal('PAUSED', document('describe', 'counts', '-o', 'json').state)
+    ok('activate', 'counts')
+    until_described(all_run)
+  end)
+
+  it('that can not start is taken back whole, with its reason', function()
+    local result = process.run({ 'submit', script, '--set', 'broken=true' },
+      { env = env, cwd = folder })
+    assert.equal(1, result.code)
+    assert.matches('counts.lua:20: no such table', result.stderr, 1, true)
+    assert.same({}, processes())
+    assert.same({ topologies = {} }, document('list', '-o', 'json'))
+    assert.equal(3, run('kill', 'counts').code)
+  end)
+
+  it('survives the death of each of its processes, with the others running on', function()
+    ok('submit', script)
+    local before = pids(until_described(all_run))
+    posix.signal.kill(before[1], posix.signal.SIGKILL)
+    local after = pids(until_described(function(described)
+      return all_run(described) and described.containers[1].pid ~= before[1]
+    end))
+    assert.equal(before[2], after[2])
+    local master = process_of('topology-master')
+    posix.signal.kill(master, posix.signal.SIGKILL)
+    until_described(function(described)
+      return all_run(described) and process_of('topology-master') ~= master
+    end)
+    local guardian = process_of('guardian')
+    posix.signal.kill(guardian, posix.signal.SIGKILL)
+    -- The next topology master needs the next guardian.
+    until_described(function()
+      local other = process_of('guardian')
+      return other ~= nil and other ~= guardian
+    end)
+    master = process_of('topology-master')
+    posix.signal.kill(master, posix.signal.SIGKILL)
+    local last = pids(until_described(function(described)
+      return all_run(described) and process_of('topology-master') ~= master
+    end))
+    assert.same(after, last)
+  end)
+end)
