@@ -116,6 +116,12 @@ const uint8_t *sl_keyed_export(struct sl_keyed *state, uint32_t group, size_t *l
                                struct sl_keyed_summary *summary);
 
 /*
+ * Returns the bytes of the first entries that fit into `most`, at least one, of len bytes of an
+ * export behind its first 8, and stores how many they are in *count. SL_EPROTO.
+ */
+int64_t sl_keyed_entries_fit(const uint8_t *bytes, size_t len, size_t most, uint32_t *count);
+
+/*
  * Puts the entries of len exported bytes (one or more groups, one after the other) and stores what
  * they held in *summary. With SL_EPROTO nothing was put; SL_ELIMIT and SL_ENOMEM leave what was put
  * so far.

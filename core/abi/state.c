@@ -307,6 +307,13 @@ sl_keyed_export(struct sl_keyed *state, uint32_t group, size_t *len,
     return state->exported.data;
 }
 
+int64_t
+sl_keyed_entries_fit(const uint8_t *bytes, size_t len, size_t most, uint32_t *count)
+{
+    int rc = need(count != NULL && (bytes != NULL || len == 0), "bytes and a place for the count");
+    return rc == 0 ? sl_keyed_section_fit(bytes, len, most, count) : rc;
+}
+
 int32_t
 sl_keyed_import_bytes(struct sl_keyed *state, const uint8_t *bytes, size_t len,
                       struct sl_keyed_summary *summary)

@@ -36,6 +36,11 @@ int32_t sl_abi_worker_role_port(const struct sl_worker_role *role);
 void sl_abi_worker_role_answer(struct sl_worker_role *role, int32_t request, int32_t code,
                                const char *text, size_t len);
 
+/* Adds a piece of state to the next answer to an export; everything is copied. */
+void sl_abi_worker_role_piece(struct sl_worker_role *role, const char *component, const char *state,
+                              uint32_t group, int32_t task, const char *entries, size_t size,
+                              double count);
+
 /* Says which submission this is, where there is no topology master. Returns 0 or SL_EINVAL. */
 int32_t sl_abi_worker_role_topology(struct sl_worker_role *role, const char *topology_id);
 

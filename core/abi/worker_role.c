@@ -65,6 +65,20 @@ sl_abi_worker_role_answer(struct sl_worker_role *role, int32_t request, int32_t 
     sl_worker_role_answer(role, request, code, text, len);
 }
 
+void
+sl_abi_worker_role_piece(struct sl_worker_role *role, const char *component, const char *state,
+                         uint32_t group, int32_t task, const char *entries, size_t size,
+                         double count)
+{
+    if (role == NULL || component == NULL || state == NULL || (entries == NULL && size > 0) ||
+        !(count >= 0 && count <= 1e15)) {
+        missing();
+        return;
+    }
+    sl_worker_role_piece(role, component, state, group, task, (const uint8_t *)entries, size,
+                         (uint64_t)count);
+}
+
 int32_t
 sl_abi_worker_role_topology(struct sl_worker_role *role, const char *topology_id)
 {

@@ -19,6 +19,17 @@ enum sl_worker_ask {
     SL_ASK_END = 3,
     /* Other workers were connected or lost: "CONNECTED ALL". No answer. */
     SL_ASK_PEERS = 4,
+    /*
+     * Give state: "COMPONENT TASK CURSOR", a line end, the key groups with blanks between (TASK 0:
+     * of their owners). The answer follows the pieces (sl_abi_worker_role_piece); its text is the
+     * next cursor, "" for the end.
+     */
+    SL_ASK_EXPORT = 5,
+    /*
+     * Keep state for a plan: its version and a line end; then of each piece a line of COMPONENT
+     * GROUP TASK COUNT, the bytes of its name and of its entries, and after it these bytes.
+     */
+    SL_ASK_STAGE = 6,
 };
 
 /* How a role is made. */

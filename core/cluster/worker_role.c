@@ -7,8 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "cluster/data_link.h"
 #include "cluster/physical_plan.h"
 #include "cluster/settings.h"
@@ -70,6 +72,8 @@ struct sl_worker_role {
     struct sl_buf scratch;
     struct sl_arena arena;
     bool is_ending;
+    /* Of the owner's thread: pieces of the export that it answers next. */
+    SL_VEC(struct sl_worker_state_piece) pieces;
 };
 
 /* ---- the owner ------------------------------------------------------------------------------ */
@@ -119,11 +123,26 @@ struct word {
     bool is_fatal;
     char *text;
     size_t len;
+    /* Of an export. */
+    struct sl_worker_state_piece *pieces;
+    size_t piece_count;
 };
+
+static void
+pieces_free(struct sl_worker_state_piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sl_free((void *)(uintptr_t)pieces[i].component);
+        sl_free((void *)(uintptr_t)pieces[i].state);
+        sl_free((void *)(uintptr_t)pieces[i].entries);
+    }
+    sl_free(pieces);
+}
 
 static void
 word_free(struct word *word)
 {
+    pieces_free(word->pieces, word->piece_count);
     sl_free(word->component);
     sl_free(word->text);
     sl_free(word);
@@ -290,6 +309,21 @@ plan_answered(struct sl_worker_role *self, const struct word *word)
     plan_answer_if_run(self);
 }
 
+/* The body of an answer, by what was asked. */
+static void
+reply(struct sl_worker_role *self, struct sl_rpc_request *request, const struct word *word)
+{
+    sl_buf_clear(&self->scratch);
+    if (sl_rpc_request_method(request) == SL_WORKER_EXPORT) {
+        struct sl_worker_state state = {
+            .pieces = word->pieces, .count = word->piece_count, .cursor = word->text};
+        sl_worker_exported_encode(&state, &self->scratch);
+    } else if (sl_rpc_request_method(request) == SL_WORKER_STAGE) {
+        sl_worker_staged_encode(word->piece_count, &self->scratch);
+    }
+    sl_rpc_reply(request, self->scratch.data, self->scratch.size);
+}
+
 static void
 answered(void *ctx)
 {
@@ -303,7 +337,7 @@ answered(void *ctx)
         if (request != NULL && word->code != 0) {
             sl_rpc_refuse(request, SL_RPC_REJECTION, word->code, "%s", word->text);
         } else if (request != NULL) {
-            sl_rpc_reply(request, NULL, 0);
+            reply(self, request, word);
         }
     }
     word_free(word);
@@ -323,6 +357,49 @@ take_spouts(struct sl_worker_role *self, struct sl_rpc_request *request)
     }
     self->is_active = is_active;
     ask(self, SL_ASK_SPOUTS, request_keep(self, request), is_active ? "1" : "0", 1);
+}
+
+static void
+take_export(struct sl_worker_role *self, struct sl_rpc_request *request)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    struct sl_worker_export wanted;
+    if (sl_worker_export_decode(body, size, &self->arena, &wanted) != 0) {
+        sl_rpc_refuse_last(request);
+        return;
+    }
+    sl_buf_clear(&self->scratch);
+    sl_buf_printf(&self->scratch, "%s %d %s\n", wanted.component, wanted.task, wanted.cursor);
+    for (size_t i = 0; i < wanted.group_count; i++) {
+        sl_buf_printf(&self->scratch, "%u ", wanted.groups[i]);
+    }
+    ask(self, SL_ASK_EXPORT, request_keep(self, request), (const char *)self->scratch.data,
+        self->scratch.size);
+}
+
+static void
+take_stage(struct sl_worker_role *self, struct sl_rpc_request *request)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    struct sl_worker_state state;
+    if (sl_worker_stage_decode(body, size, &self->arena, &state) != 0) {
+        sl_rpc_refuse_last(request);
+        return;
+    }
+    sl_buf_clear(&self->scratch);
+    sl_buf_printf(&self->scratch, "%llu\n", (unsigned long long)state.plan_version);
+    for (size_t i = 0; i < state.count; i++) {
+        const struct sl_worker_state_piece *piece = &state.pieces[i];
+        sl_buf_printf(&self->scratch, "%s %u %d %llu %zu %zu\n", piece->component, piece->group,
+                      piece->task, (unsigned long long)piece->count, strlen(piece->state),
+                      piece->size);
+        sl_buf_append_str(&self->scratch, piece->state);
+        sl_buf_append(&self->scratch, piece->entries, piece->size);
+    }
+    ask(self, SL_ASK_STAGE, request_keep(self, request), (const char *)self->scratch.data,
+        self->scratch.size);
 }
 
 static struct sl_worker_drained
@@ -398,6 +475,12 @@ handle(void *ctx, struct sl_rpc_request *request)
         break;
     case SL_WORKER_DRAIN:
         take_drain(self, request);
+        break;
+    case SL_WORKER_EXPORT:
+        take_export(self, request);
+        break;
+    case SL_WORKER_STAGE:
+        take_stage(self, request);
         break;
     case SL_WORKER_SHUTDOWN:
         sl_rpc_reply(request, NULL, 0);
@@ -612,6 +695,7 @@ sl_worker_role_free(struct sl_worker_role *self)
     sl_arena_destroy(&self->plan_arena);
     sl_arena_destroy(&self->arena);
     sl_buf_destroy(&self->scratch);
+    pieces_free(self->pieces.items, self->pieces.count);
     sl_free(self->secret);
     sl_free(self);
 }
@@ -781,7 +865,28 @@ sl_worker_role_answer(struct sl_worker_role *self, int32_t request, int code, co
     struct word *word = word_new(self, text, len);
     word->request = request;
     word->code = code;
+    word->pieces = self->pieces.items;
+    word->piece_count = self->pieces.count;
+    sl_vec_create(&self->pieces);
     sl_loop_post(self->loop, answered, word);
+}
+
+void
+sl_worker_role_piece(struct sl_worker_role *self, const char *component, const char *state,
+                     uint32_t group, int32_t task, const uint8_t *entries, size_t size,
+                     uint64_t count)
+{
+    uint8_t *copy = sl_alloc(size + 1);
+    memcpy(copy, entries, size);
+    struct sl_worker_state_piece piece = {.component = sl_strdup(component),
+                                          .state = sl_strdup(state),
+                                          .entries = copy,
+                                          .size = size,
+                                          .count = count,
+                                          .hash = sl_hash_bytes(entries, size),
+                                          .group = group,
+                                          .task = task};
+    sl_vec_push(&self->pieces, piece);
 }
 
 static void

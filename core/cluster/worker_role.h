@@ -41,6 +41,10 @@ uint16_t sl_worker_role_data_port(const struct sl_worker_role *self);
 /* Answers a request: code 0, or an error with its text. A request that is gone is ignored. */
 void sl_worker_role_answer(struct sl_worker_role *self, int32_t request, int code, const char *text,
                            size_t len);
+/* A piece of state that the next answer to an export gives. */
+void sl_worker_role_piece(struct sl_worker_role *self, const char *component, const char *state,
+                          uint32_t group, int32_t task, const uint8_t *entries, size_t size,
+                          uint64_t count);
 /* Without a topology master: which submission this is, who a peer is, and that one is none. */
 int sl_worker_role_topology(struct sl_worker_role *self, const char *topology_id);
 int sl_worker_role_peer(struct sl_worker_role *self, int32_t container, const uint8_t *identity,

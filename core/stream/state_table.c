@@ -891,6 +891,26 @@ read_entry(const struct sl_keyed *self, uint32_t group, const uint8_t *at, size_
     return key_len + value_len;
 }
 
+int64_t
+sl_keyed_section_fit(const uint8_t *ptr, size_t len, size_t most, uint32_t *count)
+{
+    size_t at = 0;
+    *count = 0;
+    while (at < len) {
+        int64_t key = sl_value_measure(ptr + at, len - at);
+        int64_t value = key < 0 ? key : sl_value_measure(ptr + at + key, len - at - (size_t)key);
+        if (value < 0) {
+            return value;
+        }
+        if (*count > 0 && at + (size_t)(key + value) > most) {
+            break;
+        }
+        at += (size_t)(key + value);
+        ++*count;
+    }
+    return (int64_t)at;
+}
+
 /* Walks all sections; puts their entries unless self_to_fill is NULL. */
 static int
 import_pass(const struct sl_keyed *self, struct sl_keyed *self_to_fill, const uint8_t *ptr,

@@ -161,6 +161,12 @@ int sl_keyed_export_group(const struct sl_keyed *self, uint32_t group, struct sl
                           struct sl_keyed_summary *summary);
 
 /*
+ * The bytes of the first entries of a section (`ptr` is behind its header) that fit into `most`, at
+ * least one when there is any, and how many entries these are. SL_EPROTO for malformed ones.
+ */
+int64_t sl_keyed_section_fit(const uint8_t *ptr, size_t len, size_t most, uint32_t *count);
+
+/*
  * Reads sections from anywhere, puts their entries and says what it read; the summary of an import
  * equals the sum of those of its exports. Everything is checked first: with SL_EPROTO nothing was
  * put. SL_ELIMIT and SL_ENOMEM leave what was put so far.

@@ -1074,6 +1074,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_ASK_SPOUTS integer
 ---@field SL_ASK_END integer
 ---@field SL_ASK_PEERS integer
+---@field SL_ASK_EXPORT integer
+---@field SL_ASK_STAGE integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -1576,6 +1578,15 @@ function C.sl_keyed_walk(state, iter, key, value) end
 ---@param summary sl_keyed_summary|ffi.cdata*
 ---@return ffi.cdata*
 function C.sl_keyed_export(state, group, len, summary) end
+
+--- Returns the bytes of the first entries that fit into `most`, at least one, of len bytes of an
+--- export behind its first 8, and stores how many they are in *count. SL_EPROTO.
+---@param bytes ffi.cdata*
+---@param len integer
+---@param most integer
+---@param count ffi.cdata*
+---@return ffi.cdata*
+function C.sl_keyed_entries_fit(bytes, len, most, count) end
 
 --- Puts the entries of len exported bytes (one or more groups, one after the other) and stores what
 --- they held in *summary. With SL_EPROTO nothing was put; SL_ELIMIT and SL_ENOMEM leave what was put
@@ -3125,6 +3136,17 @@ function C.sl_abi_worker_role_port(role) end
 ---@param text string|ffi.cdata*
 ---@param len integer
 function C.sl_abi_worker_role_answer(role, request, code, text, len) end
+
+--- Adds a piece of state to the next answer to an export; everything is copied.
+---@param role sl_worker_role|ffi.cdata*
+---@param component string|ffi.cdata*
+---@param state string|ffi.cdata*
+---@param group integer
+---@param task integer
+---@param entries string|ffi.cdata*
+---@param size integer
+---@param count number
+function C.sl_abi_worker_role_piece(role, component, state, group, task, entries, size, count) end
 
 --- Says which submission this is, where there is no topology master. Returns 0 or SL_EINVAL.
 ---@param role sl_worker_role|ffi.cdata*

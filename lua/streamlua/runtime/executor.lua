@@ -10,6 +10,7 @@ local err = require 'streamlua.err'
 local plans = require 'streamlua.runtime.plan'
 local raised_text = require 'streamlua.runtime.raised'
 local tasks = require 'streamlua.runtime.task'
+local told = require 'streamlua.runtime.told'
 
 local C, ffi = abi.C, abi.ffi
 local new_table = require 'table.new'
@@ -183,6 +184,12 @@ local function run_command(self, turn)
     self.is_stopping = false
     return true
   end
+  if command == C.SL_COMMAND_TELL then
+    local size = ffi.new('size_t[1]')
+    local text = C.sl_abi_executor_told(self.pointer, size)
+    self:post(C.SL_EVENT_TOLD, turn.argument, told.answer(self, ffi.string(text, size[0])))
+    return false
+  end
   if command == C.SL_COMMAND_ACTIVATE then self.is_active = true end
   if command == C.SL_COMMAND_DEACTIVATE then self.is_active = false end
   local problem, is_later = commands[command](self, turn.argument)
@@ -259,6 +266,9 @@ function Executor:attach(id)
   if not planned.component.definition then return true end
   self.tasks[id] = tasks.new(self, planned, out[0])
   self.order[#self.order + 1] = id
+  local kept = self.kept[id]
+  if kept and kept.component == planned.component.name then self.tasks[id].states = kept.states end
+  self.kept[id] = nil
   return true
 end
 
@@ -280,6 +290,9 @@ function Executor:detach(id)
   if not rt then return nil end
   rt:cut()
   self.gone[tostring(id)] = rt.metrics:totable()
+  if self.plan.is_site then
+    self.kept[id] = { component = rt.component.name, states = rt.states }
+  end
   self.tasks[id] = nil
   for i, other in ipairs(self.order) do
     if other == id then
@@ -363,6 +376,8 @@ function M.new(options)
     order = {},
     -- Metrics of tasks that were removed, by id as text.
     gone = {},
+    -- State of tasks that have left, until the plan without them is committed: see told.lua.
+    kept = {},
     turns = {},
     -- Strings under way inside this executor by number of their batch; 0: none.
     texts = { [0] = false },

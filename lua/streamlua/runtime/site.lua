@@ -115,7 +115,8 @@ end
 
 local function plan_here(self, task)
   local component = self.plan.by_name[task.component]
-  task.executor = idlest(self)
+  -- One that comes back finds its state where it was.
+  task.executor = self.former[task.id] or idlest(self)
   if C.sl_abi_worker_task(self.pointer, component.index, task.id, task.index, task.executor) < 0 then
     return nil, last()
   end
@@ -198,7 +199,7 @@ local function add(self, work)
     undo(self, undone)
     return nil, failure
   end
-  return true
+  return true, nil, undone
 end
 
 local function set_groups(self, plan)
@@ -215,23 +216,120 @@ local function set_groups(self, plan)
   return true
 end
 
+-- Puts what was staged for the plan into the tasks that own it.
+local function import(self, plan)
+  local requests = {}
+  for _, piece in ipairs(self.staged[plan.version] or {}) do
+    local owners = plan.groups[piece.component]
+    local id = piece.task ~= 0 and piece.task or owners and owners[piece.group + 1]
+    local task = id and plan.tasks[id]
+    if not task or task.container ~= self.container then
+      return nil, err.new('EINVAL', ('state of %s came for key group %d, which is not here'):format(
+        piece.component, piece.group))
+    end
+    local executor = task.executor or self.tasks[id].executor
+    requests[executor] = requests[executor] or { what = 'import', pieces = {} }
+    piece.task = id
+    table.insert(requests[executor].pieces, piece)
+  end
+  return self.worker:tell(requests, self.wait_options)
+end
+
+--- Keeps pieces of state for the plan of a version.
+---@param version integer
+---@param pieces table[] {component=, state=, group=, task=, count=, entries=}
+function Site:stage(version, pieces)
+  local list = self.staged[version] or {}
+  self.staged[version] = list
+  for _, piece in ipairs(pieces) do list[#list + 1] = piece end
+end
+
+-- Bytes of entries in one answer, and of a single entry at most.
+local EXPORT_BYTES, ENTRY_BYTES = 384 * 1024, 768 * 1024
+
+--- Pieces of the state of key groups, or of all state of a task, and where the next ones begin ('' = there
+--- are no more). Nothing changes by it.
+---@param component string
+---@param groups integer[] from 0
+---@param task integer 0 = that of the groups
+---@param cursor string '' at first
+---@return table[]? pieces
+---@return string|streamlua.Error cursor or error
+function Site:export(component, groups, task, cursor)
+  local owners = self.groups[component] or {}
+  local wanted = {}
+  if task ~= 0 then
+    for group = 0, self.plan.key_groups - 1 do wanted[group + 1] = { group, task } end
+  else
+    for i, group in ipairs(groups) do wanted[i] = { group, owners[group + 1] or 0 } end
+  end
+  local at, name_at, offset = 1, 1, 0
+  if cursor ~= '' then
+    at, name_at, offset = cursor:match('^(%d+) (%d+) (%d+)$')
+    at, name_at, offset = tonumber(at), tonumber(name_at), tonumber(offset)
+  end
+  if not at or at > #wanted then return {}, '' end
+  local function executor_of(i)
+    local entry = self.tasks[wanted[i][2]]
+    return entry and entry.container == self.container and entry.executor
+  end
+  -- Groups that follow each other on one executor are one request.
+  local executor, final = executor_of(at), at
+  while wanted[final + 1] and executor_of(final + 1) == executor do final = final + 1 end
+  local function next_cursor(position)
+    return ('%d %d %d'):format(position[1], position[2], position[3])
+  end
+  if not executor then return {}, final < #wanted and next_cursor({ final + 1, 1, 0 }) or '' end
+  local part = {}
+  for i = at, final do part[#part + 1] = wanted[i] end
+  local answers, failure = self.worker:tell({ [executor] = { what = 'export', groups = part,
+    at = { 1, name_at, offset }, most = EXPORT_BYTES, limit = ENTRY_BYTES } }, self.wait_options)
+  if not answers then return nil, failure end
+  local answer = answers[executor]
+  for _, piece in ipairs(answer.pieces) do piece.component, piece.task = component, task end
+  if answer.at then
+    return answer.pieces, next_cursor({ at + answer.at[1] - 1, answer.at[2], answer.at[3] })
+  end
+  return answer.pieces, final < #wanted and next_cursor({ final + 1, 1, 0 }) or ''
+end
+
+-- The plan that runs is there to stay: what it took away goes.
+local function commit(self)
+  local requests = {}
+  for index = 0, self.plan.executors - 1 do
+    requests[index] = { what = 'commit', owners = self.groups }
+  end
+  self.needs_commit, self.former = false, {}
+  return self.worker:tell(requests, self.wait_options)
+end
+
 --- Brings the tasks to a plan. Returns true, or nil and an error: with EUSER, ENOTFOUND, EINVAL, ELIMIT
 --- the tasks are what they were; ETIMEDOUT: tasks that leave have not finished in time.
 ---@param plan table
 ---@return true? ok
 ---@return streamlua.Error? failure
 function Site:apply(plan)
-  local work, failure = compare(self, plan)
+  local ok, failure = true, nil
+  if self.needs_commit and plan.version > self.version then ok, failure = commit(self) end
+  if not ok then return nil, failure end
+  local work
+  work, failure = compare(self, plan)
   if not work then return nil, failure end
-  local ok
   -- Emits of new tasks need the owners of key groups when they are attached.
   local is_first = next(self.tasks) == nil
   if is_first then
     ok, failure = set_groups(self, plan)
     if not ok then return nil, failure end
   end
-  ok, failure = add(self, work)
+  local undone
+  ok, failure, undone = add(self, work)
   if not ok then return nil, failure end
+  ok, failure = import(self, plan)
+  self.staged = {}
+  if not ok then
+    undo(self, undone)
+    return nil, failure
+  end
   for _, task in ipairs(work.place) do
     C.sl_abi_worker_place(self.pointer, task.id, task.container)
   end
@@ -254,8 +352,13 @@ function Site:apply(plan)
   for id, task in pairs(plan.tasks) do
     task.executor = task.executor or (self.tasks[id] and self.tasks[id].executor)
   end
-  for _, task in ipairs(leaving) do self.loads[task.executor] = self.loads[task.executor] - 1 end
+  for _, task in ipairs(leaving) do
+    self.loads[task.executor] = self.loads[task.executor] - 1
+    self.former[task.id] = task.executor
+  end
+  self.needs_commit = self.needs_commit or self.version ~= nil and self.version ~= plan.version
   self.tasks, self.identities, self.version = plan.tasks, plan.containers, plan.version
+  self.groups = plan.groups
   if ok and #leaving > 0 then
     ok, failure = self.worker:remove_tasks(leaving, self.drain_options)
     if ok then ok, failure = self.worker:route(self.wait_options) end
@@ -267,7 +370,10 @@ end
 --- Has spouts be called or not, and waits until it is so.
 ---@param is_active boolean
 function Site:set_active(is_active)
-  self.is_active = is_active
+  if is_active and self.needs_commit then
+    local ok, failure = commit(self)
+    if not ok then return nil, failure end
+  end
   return self.worker:command_all(is_active and C.SL_COMMAND_ACTIVATE or C.SL_COMMAND_DEACTIVATE,
     self.wait_options)
 end
@@ -291,7 +397,13 @@ function M.new(options)
     container = options.container,
     tasks = {},
     identities = {},
+    groups = {},
     loads = loads,
+    -- Executors of tasks that have left since the last commit.
+    former = {},
+    -- Pieces of state by the version of the plan that they are for.
+    staged = {},
+    needs_commit = false,
     wait_options = { limit_ms = 30000, on_event = options.on_event },
     drain_options = {
       limit_ms = options.drain_ms or options.plan.settings.message_timeout * 1500,

@@ -70,6 +70,36 @@ local asks = {
     local ok, failure = self.site:set_active(event.text == '1')
     answer(self, event.executor, not ok and failure or nil)
   end,
+  [tonumber(C.SL_ASK_EXPORT)] = function(self, event)
+    local component, task, cursor, groups = event.text:match('^(%S+) (%d+) ([^\n]*)\n(.*)$')
+    local list = {}
+    for group in groups:gmatch('%d+') do list[#list + 1] = tonumber(group) end
+    local pieces, following = self.site:export(component, list, tonumber(task), cursor)
+    if not pieces then
+      answer(self, event.executor, following)
+      return
+    end
+    for _, piece in ipairs(pieces) do
+      C.sl_abi_worker_role_piece(self.role, piece.component, piece.state, piece.group, piece.task,
+        piece.entries, #piece.entries, piece.count)
+    end
+    C.sl_abi_worker_role_answer(self.role, event.executor, 0, following, #following)
+  end,
+  [tonumber(C.SL_ASK_STAGE)] = function(self, event)
+    local version, at = event.text:match('^(%d+)\n()')
+    local pieces = {}
+    while at <= #event.text do
+      local component, group, task, count, name_size, size, first =
+        event.text:match('^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)\n()', at)
+      local entries_at = first + tonumber(name_size)
+      at = entries_at + tonumber(size)
+      pieces[#pieces + 1] = { component = component, group = tonumber(group), task = tonumber(task),
+        count = tonumber(count), state = event.text:sub(first, entries_at - 1),
+        entries = event.text:sub(entries_at, at - 1) }
+    end
+    self.site:stage(tonumber(version), pieces)
+    answer(self, event.executor)
+  end,
   [tonumber(C.SL_ASK_END)] = function(self, event)
     local code, reason = event.text:match('^(%d+) (.*)$')
     finish(self, tonumber(code), reason)
@@ -98,6 +128,7 @@ local handlers = {
   [tonumber(C.SL_EVENT_STOPPED)] = function(self) self.stopped = self.stopped + 1 end,
   [tonumber(C.SL_EVENT_REPORT)] = function() end,
   [tonumber(C.SL_EVENT_DONE)] = function() end,
+  [tonumber(C.SL_EVENT_TOLD)] = function() end,
   [tonumber(C.SL_EVENT_ROLE)] = function(self, event) asks[event.task](self, event) end,
 }
 

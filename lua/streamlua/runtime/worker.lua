@@ -237,6 +237,38 @@ local function command_tasks(self, command, tasks, options)
   return await_done(self, pending, options)
 end
 
+--- Tells executors what to do (see told.lua): requests by executor. Returns their answers by executor, or
+--- nil and an error.
+---@param requests table<integer, table>
+---@param options { limit_ms: number }
+function Worker:tell(requests, options)
+  self.told = (self.told or 0) + 1
+  local answers, missing, failure = {}, {}, nil
+  for index, request in pairs(requests) do
+    local text = buffer.encode(request)
+    check(C.sl_abi_worker_tell(self.pointer, index, self.told, text, #text))
+    missing[index] = true
+  end
+  local deadline = C.sl_abi_monotonic_ms() + options.limit_ms
+  while next(missing) do
+    local left = deadline - C.sl_abi_monotonic_ms()
+    local event = take(self, math.max(0, left))
+    if event and event.kind == C.SL_EVENT_TOLD then
+      if event.task == self.told then
+        local answer = buffer.decode(event.text)
+        missing[event.executor], answers[event.executor] = nil, answer.value
+        failure = failure or answer.problem and err.new('EUSER', answer.problem)
+      end
+    elseif event then
+      self.early[#self.early + 1] = event
+    elseif left <= 0 then
+      return nil, err.new('ETIMEDOUT', 'an executor has not done what it was told in time')
+    end
+  end
+  if failure then return nil, failure end
+  return answers
+end
+
 --- Has planned tasks ({id=, executor=}) attached and opened, and waits.
 function Worker:open_tasks(tasks, options)
   return command_tasks(self, C.SL_COMMAND_ADD_TASK, tasks, options)

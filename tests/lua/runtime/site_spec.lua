@@ -1,0 +1,256 @@
+-- The tasks of one process of a topology that spans several: from plan to plan, with their keyed state.
+local abi = require 'streamlua.abi'
+local files = require 'support.files'
+local load = require 'streamlua.topology.load'
+local plans = require 'streamlua.runtime.plan'
+local sites = require 'streamlua.runtime.site'
+local states = require 'streamlua.runtime.state'
+local workers = require 'streamlua.runtime.worker'
+
+local C = abi.C
+
+local KEYS, NUMBERS, GROUPS = 500, 5000, 16
+
+local SCRIPT = ([[
+local streamlua = require 'streamlua'
+local t = streamlua.topology('site', { key_groups = %d })
+t:spout('numbers', streamlua.spout {
+  fields = { 'key' },
+  next_tuple = function(self, collector)
+    self.n = (self.n or 0) + 1
+    if self.n > %d then return streamlua.DONE end
+    collector:emit({ 'key ' .. self.n %% %d }, { id = self.n })
+  end,
+})
+t:bolt('count', streamlua.bolt {
+  fields = { 'key' },
+  prepare = function(self, context)
+    if context.index == 9 then error('index 9 can not be') end
+    self.counts, self.large = context:state('counts'), context:state('large')
+  end,
+  execute = function(self, tuple)
+    self.counts:add(tuple.key, 1)
+    self.large:put(tuple.key, ('x'):rep(1000))
+  end,
+}, { parallelism = 2 }):fields('numbers', { 'key' })
+return t
+]]):format(GROUPS, NUMBERS, KEYS)
+
+local site, worker, plan
+
+-- Hears events until `kind` has come from every executor.
+local function await(kind)
+  local heard, count = {}, 0
+  while count < plan.executors do
+    local event = assert(worker:wait(20000), 'no event within 20 s')
+    assert.is_not.equal(C.SL_EVENT_BROKEN, event.kind, event.text)
+    if event.kind == kind and not heard[event.executor] then
+      heard[event.executor], count = true, count + 1
+    end
+  end
+end
+
+local function start()
+  local path = files.write('site.lua', SCRIPT)
+  local topology = assert(load.script(path))
+  plan = plans.new(topology, { executors = 2, is_site = true })
+  worker = workers.new(plan, { remote_window = 65536 })
+  worker:start({ script = path, log = { level = 'info' } })
+  await(C.SL_EVENT_READY)
+  site = sites.new({ worker = worker, plan = plan, container = 1, drain_ms = 5000 })
+end
+
+local function stop()
+  worker:command(C.SL_COMMAND_STOP)
+  await(C.SL_EVENT_STOPPED)
+  worker:join()
+  worker:free()
+  files.clean()
+end
+
+-- A plan with `count` tasks of the bolt: ids from 2 on, those in `there` in container 2.
+local function physical(version, count, there)
+  local made = { version = version, is_active = false, containers = { [1] = 'aa', [2] = 'bb' },
+    tasks = { [1] = { id = 1, component = 'numbers', index = 0, container = 1 } }, groups = {} }
+  for i = 1, count do
+    made.tasks[1 + i] = { id = 1 + i, component = 'count', index = i - 1,
+      container = there and there[1 + i] and 2 or 1 }
+  end
+  local owners = {}
+  for group = 1, GROUPS do owners[group] = 2 + (group - 1) % count end
+  made.groups.count = owners
+  return made
+end
+
+-- All pieces of groups, or of a task.
+local function export_all(groups, task)
+  local all, cursor, calls = {}, '', 0
+  repeat
+    local pieces, following = site:export('count', groups, task or 0, cursor)
+    assert(pieces, tostring(following))
+    for _, piece in ipairs(pieces) do all[#all + 1] = piece end
+    cursor, calls = following, calls + 1
+  until cursor == ''
+  return all, calls
+end
+
+local function every_group()
+  local list = {}
+  for group = 0, GROUPS - 1 do list[group + 1] = group end
+  return list
+end
+
+-- The counts by key that pieces hold.
+local function counts_of(pieces)
+  local state = assert(states.new({ name = 'counts', key_groups = GROUPS }))
+  for _, piece in ipairs(pieces) do
+    if piece.state == 'counts' then assert(state:import(piece.entries)) end
+  end
+  local counts, sum = {}, 0
+  for key, count in state:each() do counts[key], sum = count, sum + count end
+  return counts, sum, state:size()
+end
+
+local function check_counts()
+  local _, sum, size = counts_of((export_all(every_group())))
+  assert.equal(NUMBERS, sum)
+  assert.equal(KEYS, size)
+end
+
+-- Groups whose owner changes.
+local function moved(before, after)
+  local list = {}
+  for i = 1, GROUPS do
+    if before.groups.count[i] ~= after.groups.count[i] then list[#list + 1] = i - 1 end
+  end
+  return list
+end
+
+local function change(before, after)
+  site:stage(after.version, (export_all(moved(before, after))))
+  return site:apply(after)
+end
+
+-- What a task holds, all groups taken together.
+local function size_of(task)
+  local _, _, size = counts_of((export_all({}, task)))
+  return size
+end
+
+describe('site', function()
+  local first
+
+  before_each(function()
+    start()
+    first = physical(1, 2)
+    assert(site:apply(first))
+    assert(site:set_active(true))
+    -- Its end is told by an event; executors without tasks had told theirs before.
+    while worker:stats().numbers.acked < NUMBERS do worker:wait(1000) end
+    assert(site:set_active(false))
+  end)
+  after_each(stop)
+
+  it('runs the tasks of a plan and exports their state in pieces', function()
+    check_counts()
+    local pieces, calls = export_all(every_group())
+    -- 500 values of 1000 bytes do not fit into one answer.
+    assert.is_true(calls > 1, calls)
+    for _, piece in ipairs(pieces) do assert.is_true(#piece.entries <= 400 * 1024) end
+  end)
+
+  it('moves key groups to new tasks, and drops them where they were at the commit', function()
+    local second = physical(2, 4)
+    assert(change(first, second))
+    check_counts()
+    assert.is_true(size_of(2) > 200)
+    assert(site:set_active(true))
+    check_counts()
+    local sum = 0
+    for task = 2, 5 do
+      local size = size_of(task)
+      assert.is_true(size > 50 and size < 200, size)
+      sum = sum + size
+    end
+    assert.equal(KEYS, sum)
+  end)
+
+  it('has the state of before when a plan is taken back', function()
+    local third = physical(3, 1)
+    assert(change(first, third))
+    check_counts()
+    -- Another worker could not: the plan of before comes again, with the task that had left.
+    assert(site:apply(first))
+    assert(site:set_active(true))
+    check_counts()
+    assert.equal(KEYS, size_of(2) + size_of(3))
+  end)
+
+  it('shrinks and grows again without losing a count', function()
+    local before = first
+    for version, count in ipairs({ 1, 3, 2, 4, 1 }) do
+      local after = physical(version + 1, count)
+      assert(change(before, after))
+      assert(site:set_active(true))
+      assert(site:set_active(false))
+      check_counts()
+      before = after
+    end
+  end)
+
+  it('keeps what it had when a new task can not open', function()
+    local wrong = physical(2, 10)
+    local ok, failure = change(first, wrong)
+    assert.is_nil(ok)
+    assert.equal('EUSER', failure.code)
+    assert.matches('index 9 can not be', failure.message)
+    assert(site:set_active(true))
+    check_counts()
+    assert(change(first, physical(3, 3)))
+    check_counts()
+  end)
+
+  it('refuses a plan whose task ids change their meaning', function()
+    local wrong = physical(2, 2)
+    wrong.tasks[2].index = 7
+    local ok, failure = site:apply(wrong)
+    assert.is_nil(ok)
+    assert.equal('EINVAL', failure.code)
+    wrong = physical(2, 2)
+    wrong.tasks[9] = { id = 9, component = 'nobody', index = 0, container = 1 }
+    ok, failure = site:apply(wrong)
+    assert.is_nil(ok)
+    assert.equal('ENOTFOUND', failure.code)
+  end)
+
+  it('lets a task go to another process and takes it back', function()
+    local away = physical(2, 2, { [3] = true })
+    local pieces = export_all(every_group())
+    assert(site:apply(away))
+    assert(site:set_active(true))
+    assert(site:set_active(false))
+    assert.equal(0, size_of(3))
+    local back = physical(3, 2)
+    local mine = {}
+    for _, piece in ipairs(pieces) do
+      if away.groups.count[piece.group + 1] == 3 then mine[#mine + 1] = piece end
+    end
+    site:stage(3, mine)
+    assert(site:apply(back))
+    assert(site:set_active(true))
+    check_counts()
+  end)
+end)
+
+describe('plans as text', function()
+  it('are read', function()
+    local read = sites.parse('plan 7 1\ncontainer 1 00ff\ncontainer 2 -\ntask 3 a.b 0 1\ntask 4 c 12 2\n'
+      .. 'groups c 4 4 5\n')
+    assert.same({
+      version = 7, is_active = true, containers = { '00ff', '-' },
+      tasks = { [3] = { id = 3, component = 'a.b', index = 0, container = 1 },
+        [4] = { id = 4, component = 'c', index = 12, container = 2 } },
+      groups = { c = { 4, 4, 5 } },
+    }, read)
+  end)
+end)
