@@ -9,7 +9,7 @@ local function server()
   psocket.setsockopt(fd, psocket.SOL_SOCKET, psocket.SO_REUSEADDR, 1)
   assert(psocket.bind(fd, { family = psocket.AF_INET, addr = '127.0.0.1', port = 0 }))
   assert(psocket.listen(fd, 5))
-  return fd, psocket.getsockname(fd).port
+  return fd, assert(psocket.getsockname(fd)).port
 end
 
 local function with_script(text, fn)

@@ -106,6 +106,7 @@ local function from_c(item)
   end
   return value.decode_trusted(item.ptr)
 end
+M.from_c = from_c
 
 -- The encoding of a key that is neither number nor string.
 local function encode_key(self, key, action)

@@ -47,6 +47,7 @@ local function save(context, made)
     error(failure, 0)
   end
   made.must_save = false
+  require('streamlua.streaming.state_map').sweep(context.checkpoint_dir .. '/state')
 end
 
 --- Completes a batch: every state of it comes about also where no job has asked for it, and those at

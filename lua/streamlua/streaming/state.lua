@@ -249,21 +249,49 @@ return function(part_keys, part_vals, part_n, map, time, name, touch, overlay, o
   overlay.n, out.n = n, m
 end]]
 
-local function run_timeouts(map, fn, state, threshold, time, overlay, out)
-  local gone = {}
-  for key, item in map:expired(threshold) do
-    local place, inner = pass.place(overlay.index, key)
-    local at = place[inner]
-    if at == nil or overlay.changed[at] == 0 then
+-- Calls the function for every key whose time has run out, once its changes of this batch are written: data
+-- in the batch keeps a key. Returns the keys, which are still there, and the error that ended it.
+local function run_timeouts(map, fn, state, threshold, time, out)
+  local gone, n = {}, 0
+  local ok, raised = pcall(function()
+    while true do
+      local key, item, last = map:expired(threshold)
+      if key == nil then return end
+      n = n + 1
+      gone[n] = { key, item, last }
+      -- Out of the way of the next one; an error puts it back.
+      map:remove(key)
       local result = fn(time, key, nil, state:wrap_timing_out(item))
-      gone[#gone + 1] = key
       if result ~= nil then
         out.n = out.n + 1
         out.items[out.n] = result
       end
     end
+  end)
+  if ok then return end
+  for _, entry in ipairs(gone) do map:put(entry[1], entry[2], entry[3]) end
+  error(raised, 0)
+end
+
+-- Writes the changes of keys; what they were before is in `before`, so that they can be taken back.
+local function write_overlay(map, overlay, time, before)
+  local keys, items, changed = overlay.keys, overlay.items, overlay.changed
+  for i = 1, overlay.n do
+    if changed[i] ~= 0 then
+      if before then
+        local item, last = map:get(keys[i])
+        before[#before + 1] = { keys[i], item, last }
+      end
+      if changed[i] == 2 then map:remove(keys[i]) else map:put(keys[i], items[i], time) end
+    end
   end
-  return gone
+end
+
+local function take_back(map, before)
+  for i = #before, 1, -1 do
+    local entry = before[i]
+    if entry[2] == nil then map:remove(entry[1]) else map:put(entry[1], entry[2], entry[3]) end
+  end
 end
 
 tasks.register_sink('map_state', function(env, _, spec)
@@ -276,18 +304,16 @@ tasks.register_sink('map_state', function(env, _, spec)
     local part = env.fetch(block)
     run(part.keys, part.vals, part.n, map, spec.time, spec.name, spec.timeout ~= nil, overlay, out)
   end
-  local gone = {}
+  -- A function that raises while keys time out must leave the table as it was.
+  local before = spec.timeout and {} or nil
+  write_overlay(map, overlay, spec.time, before)
   if spec.timeout then
-    gone = run_timeouts(map, spec.fn.fn, state, spec.time - spec.timeout, spec.time, overlay, out)
-  end
-  for i = 1, overlay.n do
-    if overlay.changed[i] == 2 then
-      map:remove(overlay.keys[i])
-    elseif overlay.changed[i] == 1 then
-      map:put(overlay.keys[i], overlay.items[i], spec.time)
+    local ok, raised = pcall(run_timeouts, map, spec.fn.fn, state, spec.time - spec.timeout, spec.time, out)
+    if not ok then
+      take_back(map, before)
+      error(raised, 0)
     end
   end
-  for _, key in ipairs(gone) do map:remove(key) end
   local result = result_of(env, spec, map)
   result.mapped = env.store(out)
   return result

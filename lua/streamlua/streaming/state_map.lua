@@ -7,159 +7,235 @@
 --     assert(map:get('a') == 1 and select(2, map:get('a')) == 1000)
 
 local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
 local states = require 'streamlua.runtime.state'
 local value = require 'streamlua.runtime.value'
 
-local ffi = abi.ffi
+local C, ffi = abi.C, abi.ffi
+local from_c = states.from_c
+local setmetatable, tonumber, type = setmetatable, tonumber, type
+local NUMBER, STRING, ENCODED = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING, C.SL_VALUE_TABLE
+
+local null = value.null
+local iter_t = ffi.typeof('struct sl_keyed_iter')
+
+-- Results of the calls below; read before the next call.
+local out, key_out = ffi.new('struct sl_value'), ffi.new('struct sl_value')
+local time_out = ffi.new('int64_t[1]')
 
 local M = {}
 
+---@class streamlua.StateMap
 local Map = {}
 Map.__index = Map
 
-local GROUPS = 16
+local function fail(self, action)
+  local _, failure = err.last()
+  error(("state '%s': %s: %s"):format(self.name, action, tostring(failure)), 0)
+end
 
 --- An empty table.
----@param name string
+---@param name string for messages
+---@return streamlua.StateMap
 function M.new(name)
-  local items = assert(states.new({ name = name, key_groups = GROUPS }))
-  local times = assert(states.new({ name = name, key_groups = GROUPS }))
+  local handle = C.sl_abi_state_map_new()
+  if handle == nil then fail({ name = name }, 'new') end
   return setmetatable({
-    items = items,
-    times = times,
-    address = {
-      tonumber(ffi.cast('uintptr_t', items.handle)),
-      tonumber(ffi.cast('uintptr_t', times.handle)),
-      name,
-    },
+    handle = ffi.gc(handle, C.sl_abi_state_map_free),
+    name = name,
+    address = { tonumber(ffi.cast('uintptr_t', handle)), name },
   }, Map)
 end
 
 --- The table at an address that another Lua state, or this one, keeps alive.
+---@param address table
+---@return streamlua.StateMap
 function M.wrap(address)
-  return setmetatable({
-    items = states.wrap(ffi.cast('struct sl_keyed *', address[1]), address[3]),
-    times = states.wrap(ffi.cast('struct sl_keyed *', address[2]), address[3]),
-    address = address,
-  }, Map)
+  return setmetatable({ handle = ffi.cast('struct sl_state_map *', address[1]), name = address[2],
+    address = address }, Map)
+end
+
+local function encode_key(self, key)
+  local bytes, length = value.encode_key(key)
+  if not bytes then error(("state '%s': %s can not be a key"):format(self.name, length), 0) end
+  return bytes, length
+end
+
+local function get_other(self, key)
+  local bytes, length = encode_key(self, key)
+  return C.sl_abi_state_map_get_encoded(self.handle, bytes, length, out, time_out)
 end
 
 --- The value of a key and its time; nil when there is none.
+---@param key any
+---@return any value
+---@return integer? time
 function Map:get(key)
-  local item = self.items:get(key)
-  if item == nil then return nil end
-  return item, self.times:get(key)
+  local rc
+  if type(key) == 'string' then
+    rc = C.sl_abi_state_map_get_string(self.handle, key, #key, out, time_out)
+  elseif type(key) == 'number' then
+    rc = C.sl_abi_state_map_get_number(self.handle, key, out, time_out)
+  else
+    rc = get_other(self, key)
+  end
+  if rc == 0 then return nil end
+  if rc < 0 then fail(self, 'get') end
+  if out.tag == NUMBER then return out.number, tonumber(time_out[0]) end
+  return from_c(out), tonumber(time_out[0])
+end
+
+local function put_other(self, key, item, time)
+  local handle = self.handle
+  if type(item) == 'number' then
+    local bytes, length = encode_key(self, key)
+    return C.sl_abi_state_map_put_encoded_number(handle, bytes, length, item, time)
+  end
+  local tag, bytes, length = ENCODED
+  if type(item) == 'string' then
+    tag, bytes, length = STRING, item, #item
+  else
+    bytes, length = value.encode_scratch(item)
+    if not bytes then error(("state '%s': %s can not be stored"):format(self.name, length), 0) end
+  end
+  if type(key) == 'string' then
+    return C.sl_abi_state_map_put_string(handle, key, #key, tag, bytes, length, time)
+  elseif type(key) == 'number' then
+    return C.sl_abi_state_map_put_number(handle, key, tag, bytes, length, time)
+  end
+  -- The key is going to be encoded into the buffer in which the value lies.
+  if tag == ENCODED then bytes = ffi.string(bytes, length) end
+  local key_bytes, key_length = encode_key(self, key)
+  return C.sl_abi_state_map_put_encoded(handle, key_bytes, key_length, tag, bytes, length, time)
 end
 
 --- Sets both.
+---@param key any
+---@param item any
+---@param time integer
 function Map:put(key, item, time)
-  self.items:put(key, item)
-  self.times:put(key, time)
+  local rc
+  if type(item) == 'number' and type(key) == 'string' then
+    rc = C.sl_abi_state_map_put_string_number(self.handle, key, #key, item, time)
+  elseif type(item) == 'number' and type(key) == 'number' then
+    rc = C.sl_abi_state_map_put_number_number(self.handle, key, item, time)
+  else
+    rc = put_other(self, key, item, time)
+  end
+  if rc < 0 then fail(self, 'put') end
 end
 
 --- Removes a key; true when it was there.
+---@param key any
+---@return boolean
 function Map:remove(key)
-  self.times:remove(key)
-  return self.items:remove(key)
+  local rc
+  if type(key) == 'string' then
+    rc = C.sl_abi_state_map_remove_string(self.handle, key, #key)
+  elseif type(key) == 'number' then
+    rc = C.sl_abi_state_map_remove_number(self.handle, key)
+  else
+    local bytes, length = encode_key(self, key)
+    rc = C.sl_abi_state_map_remove_encoded(self.handle, bytes, length)
+  end
+  if rc < 0 then fail(self, 'remove') end
+  return rc == 1
 end
 
 --- The number of keys, and the bytes they take.
-function Map:size() return self.items:size() end
-function Map:memory() return self.items:memory() + self.times:memory() end
+---@return integer
+function Map:size() return C.sl_abi_state_map_size(self.handle) end
+---@return integer
+function Map:memory() return C.sl_abi_state_map_memory(self.handle) end
 
 --- Removes all keys.
-function Map:clear()
-  self.items:clear()
-  self.times:clear()
-end
+function Map:clear() C.sl_abi_state_map_clear(self.handle) end
 
---- Iterates over keys and values.
-function Map:each() return self.items:each() end
-
---- Iterates over keys and values whose time is below a threshold.
-function Map:expired(threshold)
-  local keys = {}
-  for key, time in self.times:each() do
-    if time < threshold then keys[#keys + 1] = key end
-  end
-  local i = 0
+--- Iterates over keys, values and times. The key just given may be removed and values may be put. The key
+--- nil comes back as null.
+function Map:each()
+  local iter, handle = iter_t(), self.handle
   return function()
-    i = i + 1
-    local key = keys[i]
-    if key ~= nil then return key, self.items:get(key) end
+    if C.sl_abi_state_map_walk(handle, iter, key_out, out, time_out) ~= 1 then return nil end
+    local key = from_c(key_out)
+    if key == nil then key = null end
+    return key, from_c(out), tonumber(time_out[0])
   end
 end
 
-local MAGIC = 'SLSTATE1'
-
--- Sections of a file: a length of 16 digits and the bytes; the first one is a table of both tables' keys.
-local function write_section(file, bytes)
-  assert(file:write(('%016d'):format(#bytes)))
-  assert(file:write(bytes))
+--- The key with the oldest time, its value and time, when that is below the threshold; it comes again until
+--- it is removed or put anew.
+---@param threshold integer
+function Map:expired(threshold)
+  if C.sl_abi_state_map_expired(self.handle, threshold, key_out, out, time_out) ~= 1 then return nil end
+  local key = from_c(key_out)
+  if key == nil then key = null end
+  return key, from_c(out), tonumber(time_out[0])
 end
 
---- Writes tables into one file, which appears complete or not at all. Raises when it can not.
+---------------------------------------------------------------------------------------------------
+-- files
+
+-- The first table lies at the path itself, the others beside it. The first one is written last, so that it
+-- is there only when all are.
+local function path_of(path, p) return p == 1 and path or ('%s.part%d'):format(path, p) end
+
+--- Writes tables to files at a path.
 ---@param addresses table[]
 ---@param path string
 function M.save(addresses, path)
-  local temporary = path .. '.new'
-  local file = assert(io.open(temporary, 'wb'))
-  local ok, problem = pcall(function()
-    assert(file:write(MAGIC))
-    for _, address in ipairs(addresses) do
-      local map = M.wrap(address)
-      for group = 0, GROUPS - 1 do
-        write_section(file, (assert(map.items:export_group(group))))
-        write_section(file, (assert(map.times:export_group(group))))
-      end
-    end
-    write_section(file, MAGIC)
-  end)
-  local closed, why = file:close()
-  if ok and not closed then ok, problem = false, why end
-  if ok then ok, problem = os.rename(temporary, path) end
-  if not ok then
-    os.remove(temporary)
-    error(("state file '%s': %s"):format(path, tostring(problem)), 0)
+  for p = #addresses, 1, -1 do
+    local map = M.wrap(addresses[p])
+    if C.sl_abi_state_map_save(map.handle, path_of(path, p)) < 0 then fail(map, 'save') end
   end
 end
 
-local function read_section(file)
-  local digits = file:read(16)
-  local length = tonumber(digits)
-  if not length then return nil end
-  local bytes = length == 0 and '' or file:read(length)
-  if not bytes or #bytes ~= length then return nil end
-  return bytes
+local function load_one(map, path)
+  if C.sl_abi_state_map_load(map.handle, path) < 0 then fail(map, 'load') end
 end
 
---- Reads such a file into tables, `place(key)` says into which; what they held is gone. Raises when the
---- file is damaged.
----@param maps table[]
+local function exists(path)
+  local file = io.open(path, 'rb')
+  if file then file:close() end
+  return file ~= nil
+end
+
+--- Reads such files into tables; `place(key)` says which table a key belongs to where their number has
+--- changed. What the tables held is gone. Raises when a file is damaged.
+---@param maps streamlua.StateMap[]
 ---@param path string
 ---@param place fun(key: any): integer
 function M.load(maps, path, place)
-  local file = assert(io.open(path, 'rb'))
-  local parts = {}
-  local is_whole = file:read(#MAGIC) == MAGIC
-  while is_whole do
-    local bytes = read_section(file)
-    if bytes == MAGIC then break end
-    is_whole = bytes ~= nil
-    parts[#parts + 1] = bytes
-  end
-  file:close()
-  if not is_whole or #parts % 2 ~= 0 then error(("state file '%s' is damaged"):format(path), 0) end
+  local count = 1
+  while exists(path_of(path, count + 1)) do count = count + 1 end
   for _, map in ipairs(maps) do map:clear() end
-  local read = M.new('restored')
-  for i = 1, #parts, 2 do
-    assert(read.items:import(parts[i]))
-    assert(read.times:import(parts[i + 1]))
+  if count == #maps then
+    for p, map in ipairs(maps) do load_one(map, path_of(path, p)) end
+    return
   end
-  for key, item in read.items:each() do maps[place(key)]:put(key, item, read.times:get(key)) end
+  for p = 1, count do
+    local read = M.new(maps[1].name)
+    load_one(read, path_of(path, p))
+    for key, item, time in read:each() do maps[place(key)]:put(key, item, time) end
+  end
 end
 
+--- Removes the files beside paths of a folder that are not there any more.
+---@param folder string
+function M.sweep(folder)
+  local lfs = require 'lfs'
+  for name in lfs.dir(folder) do
+    local base = name:match('^(.*)%.part%d+$')
+    if base and not exists(folder .. '/' .. base) then os.remove(folder .. '/' .. name) end
+  end
+end
+
+---------------------------------------------------------------------------------------------------
+-- values
+
 --- What is wrong with a value that can not be stored ('function value' and so on), or nil.
+---@param item any
+---@return string?
 function M.problem(item)
   if type(item) == 'number' or type(item) == 'string' or type(item) == 'boolean' then return nil end
   local bytes, problem = value.encode_scratch(item)
@@ -168,8 +244,8 @@ function M.problem(item)
 end
 
 --- A key as messages show it.
-function M.shown(key)
-  return type(key) == 'string' and ("'%s'"):format(key) or tostring(key)
-end
+---@param key any
+---@return string
+function M.shown(key) return type(key) == 'string' and ("'%s'"):format(key) or tostring(key) end
 
 return M

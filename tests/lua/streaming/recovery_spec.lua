@@ -68,7 +68,7 @@ describe('recovery', function()
     local function data_files()
       local names = {}
       for name in require('lfs').dir(helper.folder() .. '/c/state') do
-        if name:sub(1, 1) ~= '.' then names[#names + 1] = name:match('%d+$') end
+        if name:sub(1, 1) ~= '.' then names[#names + 1] = name:match('%-(%d+)$') end
       end
       table.sort(names)
       return names
