@@ -22,7 +22,11 @@ struct sl_loop;
 
 typedef void (*sl_loop_fn)(void *ctx);
 
-/* Makes a loop on libuv; the thread that first runs it owns it. SL_EIO when libuv fails. */
+/*
+ * Makes a loop on libuv; the thread that first runs it owns it. SL_EIO when libuv fails. The
+ * process ignores SIGPIPE from now on, unless it handles it: a peer that closes would end it.
+ * Children start with the default again.
+ */
 int sl_loop_new(struct sl_loop **loop);
 
 /*

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -248,10 +249,22 @@ static const struct sl_loop_ops ops = {
     .signal_close = sl__uv_signal_close,
 };
 
+/* libuv writes to sockets without MSG_NOSIGNAL. */
+static void
+ignore_broken_pipes(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+        action.sa_handler = SIG_IGN;
+        sigaction(SIGPIPE, &action, NULL);
+    }
+}
+
 int
 sl_loop_new(struct sl_loop **loop)
 {
     struct uv_side *side = sl_calloc(1, sizeof(*side));
+    ignore_broken_pipes();
     int status = uv_loop_init(&side->uv);
     if (status != 0) {
         sl_free(side);

@@ -1,6 +1,7 @@
 #include "loop/stream.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -418,7 +419,65 @@ test_close_while_resolving(void **state)
     close_world(&world);
 }
 
+/* A peer that is gone when the first write is sent, before its end could be read. */
+struct gone {
+    int listener;
+    struct sl_loop *loop;
+    struct sl_stream *stream;
+    int closed;
+    int code;
+};
+
+static void
+write_to_nobody(void *ctx)
+{
+    struct gone *gone = ctx;
+    close(accept(gone->listener, NULL, NULL));
+    assert_int_equal(sl_stream_write(gone->stream, "x", 1), 0);
+}
+
+static void
+note_gone(void *ctx, const struct sl_err *why)
+{
+    struct gone *gone = ctx;
+    gone->closed++;
+    gone->code = why->code;
+    sl_loop_stop(gone->loop);
+}
+
+static void
+test_a_peer_that_closed_ends_the_stream_and_not_the_process(void **state)
+{
+    (void)state;
+    static const struct sl_stream_handler gone_handler = {write_to_nobody, on_data, NULL,
+                                                          note_gone};
+    char folder[] = "/tmp/sl-stream-XXXXXX";
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sl_address address;
+    struct gone gone = {0};
+    char text[128];
+    assert_non_null(mkdtemp(folder));
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", folder);
+    snprintf(text, sizeof(text), "unix:%s", name.sun_path);
+    gone.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(gone.listener, (struct sockaddr *)&name, sizeof(name)), 0);
+    assert_int_equal(listen(gone.listener, 1), 0);
+    signal(SIGPIPE, SIG_DFL);
+    assert_int_equal(sl_loop_new(&gone.loop), 0);
+    assert_int_equal(sl_address_parse(text, &address), 0);
+    assert_int_equal(
+        sl_stream_connect(gone.loop, &address, NULL, &gone_handler, &gone, &gone.stream), 0);
+    sl_loop_run(gone.loop);
+    assert_int_equal(gone.closed, 1);
+    assert_true(gone.code == SL_EIO || gone.code == SL_ECLOSED);
+    sl_loop_free(gone.loop);
+    close(gone.listener);
+    unlink(name.sun_path);
+    rmdir(folder);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_peer_that_closed_ends_the_stream_and_not_the_process),
     cmocka_unit_test(test_bytes_come_back_in_order),
     cmocka_unit_test(test_nobody_listens),
     cmocka_unit_test(test_an_address_is_used_once),
