@@ -558,6 +558,7 @@ first_tick(struct sl_streaming *self)
     if (!self->is_restored) {
         return sl_recurring_timer_start_time(&self->timer);
     }
+    sl_recurring_timer_not_before(&self->timer, self->restored_time);
     int64_t tick = sl_recurring_timer_restart_time(&self->timer, self->restored_zero_time);
     int64_t next = self->restored_time + self->graph.batch_ms;
     return tick > next ? tick : next;

@@ -68,6 +68,14 @@ sl_recurring_timer_now(struct sl_recurring_timer *self)
     return wall_ms;
 }
 
+void
+sl_recurring_timer_not_before(struct sl_recurring_timer *self, int64_t time)
+{
+    if (!self->is_manual && sl_recurring_timer_now(self) < time) {
+        self->anchor_ms = time;
+    }
+}
+
 int64_t
 sl_recurring_timer_start_time(struct sl_recurring_timer *self)
 {
@@ -86,7 +94,7 @@ sl_recurring_timer_start(struct sl_recurring_timer *self, int64_t start)
     if (self->state != SL_RECURRING_TIMER_NEW) {
         return sl_err_set(SL_ECONFLICT, "the timer was started before");
     }
-    look(self);
+    sl_recurring_timer_now(self);
     self->state = SL_RECURRING_TIMER_RUNNING;
     self->next = start;
     return 0;

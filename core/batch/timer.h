@@ -57,6 +57,9 @@ void sl_recurring_timer_create(struct sl_recurring_timer *self, const struct sl_
 /* Time as the timer sees it. */
 int64_t sl_recurring_timer_now(struct sl_recurring_timer *self);
 
+/* On a real clock that is behind `time`: goes on from there, as after a step back of the clock. */
+void sl_recurring_timer_not_before(struct sl_recurring_timer *self, int64_t time);
+
 /* The first grid point after now. */
 int64_t sl_recurring_timer_start_time(struct sl_recurring_timer *self);
 

@@ -203,6 +203,38 @@ test_a_kill_between_batches_that_run_again_forgets_none(void **state)
 }
 
 static void
+test_a_clock_that_was_set_back_meanwhile_does_not_silence_a_restart(void **state)
+{
+    (void)state;
+    char *dir = rig_dir_new();
+    struct rig rig;
+    open_rig(&rig, dir, 100000, BATCH);
+    rig_simple_graph(&rig);
+    assert_int_equal(sl_streaming_start(rig.context), 0);
+    rig_advance_to(&rig, 102000);
+    rig_destroy(&rig);
+    /* As the system's clock: wall time is a minute behind, the monotonic clock goes on. */
+    struct sl_manual_clock clock;
+    sl_manual_clock_create(&clock, 102000 - 60000);
+    rig_create(&rig, 0);
+    rig.options.batch_ms = BATCH;
+    rig.options.checkpoint_dir = dir;
+    rig.context = sl_streaming_new(&rig.options, &clock.clock, false);
+    rig_simple_graph(&rig);
+    rig_restore(&rig, dir);
+    assert_int_equal(sl_streaming_start(rig.context), 0);
+    rig_run(&rig);
+    assert_int_equal(sl_streaming_next_tick(rig.context), 102500);
+    sl_manual_clock_advance_ms(&clock, 1000);
+    rig_run(&rig);
+    assert_non_null(strstr(sl_buf_str(&rig.log), "J102500.0 "));
+    assert_non_null(strstr(sl_buf_str(&rig.log), "J103000.0 "));
+    assert_null(strstr(sl_buf_str(&rig.log), "G103500 "));
+    rig_destroy(&rig);
+    rig_dir_remove(dir);
+}
+
+static void
 test_T113_a_completed_batch_has_two_files(void **state)
 {
     (void)state;
@@ -497,6 +529,7 @@ main(void)
         cmocka_unit_test(test_T110_pending_and_missed_batches_run_at_once),
         cmocka_unit_test(test_the_batches_of_the_down_time_can_be_left_out),
         cmocka_unit_test(test_a_kill_between_batches_that_run_again_forgets_none),
+        cmocka_unit_test(test_a_clock_that_was_set_back_meanwhile_does_not_silence_a_restart),
         cmocka_unit_test(test_T113_a_completed_batch_has_two_files),
         cmocka_unit_test(test_T115_data_files_come_and_go_and_are_restored),
         cmocka_unit_test(test_T116_two_stateful_stages_are_both_saved),
