@@ -14,6 +14,7 @@ local LIMITS = {
   { 'system_call', 'system call', 's' },
   { 'clock_read', 'clock_gettime', 's' },
   { 'probe_1e4', 'add in a bare hash table, 10^4 keys', 'op/s' },
+  { 'tcp_stream', 'a stream over loopback TCP between two threads', 'B/s' },
   { 'probe_1e7', 'add in a bare hash table, 10^7 keys', 'op/s' },
 }
 

@@ -75,6 +75,48 @@ function M.run(name, settings, executors, more)
   return out
 end
 
+-- Identities and addresses of two workers; 127.0.0.0/8 is ours, so runs do not meet.
+local function two_workers()
+  local pid = tonumber(io.open('/proc/self/stat', 'r'):read('*n'))
+  local host = ('127.%d.%d.3'):format(1 + math.floor(pid / 250) % 250, pid % 250)
+  local containers = {}
+  for id = 1, 2 do
+    containers[id] = ('{"id":%d,"host":"%s","port":%d,"identity":"%s"}'):format(id, host, 21100 + id,
+      ('%02x'):format(id):rep(16))
+  end
+  return table.concat(containers, ',')
+end
+
+--- As run, with two worker processes that talk over TCP; `tasks` are rows {component, container}.
+---@param name string
+---@param settings table
+---@param tasks table[]
+function M.run_apart(name, settings, tasks)
+  local rows = {}
+  for i, task in ipairs(tasks) do
+    rows[i] = ('{"id":%d,"component":"%s","index":0,"container":%d}'):format(i, task[1], task[2])
+  end
+  local path = os.tmpname()
+  local file = assert(io.open(path, 'w'))
+  file:write(('{"topology_id":"bench","containers":[%s],"tasks":[%s]}'):format(two_workers(),
+    table.concat(rows, ',')))
+  file:close()
+  local function worker(container)
+    local words = { quoted(binary), '-q', 'worker', '--container', container, '--plan', quoted(path),
+      quoted(('%s/topologies/%s.lua'):format(folder, name)), '--until-finished', '--ttl 60s' }
+    for key, value in pairs(settings) do
+      words[#words + 1] = '--set ' .. quoted(('%s=%s'):format(key, tostring(value)))
+    end
+    return table.concat(words, ' ') .. ' 2>&1'
+  end
+  local cpu = children_cpu()
+  -- What workers say of themselves is no figure.
+  local out = lines_of(('{ %s & %s; wait; } | grep -v "^worker: "'):format(worker(2), worker(1)))
+  out.cpu = children_cpu() - cpu
+  os.remove(path)
+  return out
+end
+
 --- Runs a Lua program of the folder.
 function M.exec(name, ...)
   local words = { 'exec', quoted(binary), 'exec', quoted(('%s/topologies/%s.lua'):format(folder, name)) }

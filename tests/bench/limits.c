@@ -7,13 +7,16 @@
  */
 
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -322,6 +325,64 @@ clock_read(void)
     return (double)(now_ns() - start) / 1e9 / TIMES;
 }
 
+/* ---- a stream over loopback TCP ---------------------------------------------------------------
+ */
+
+enum { STREAM_BYTES = 256 * 1024 * 1024, STREAM_WRITE = 32 * 1024, STREAM_READ = 256 * 1024 };
+
+static void
+need(bool is_fine, const char *what)
+{
+    if (!is_fine) {
+        perror(what);
+        exit(1);
+    }
+}
+
+static void *
+stream_write(void *arg)
+{
+    static uint8_t bytes[STREAM_WRITE];
+    int fd = *(int *)arg;
+    for (size_t left = STREAM_BYTES; left > 0;) {
+        ssize_t count = write(fd, bytes, left < sizeof(bytes) ? left : sizeof(bytes));
+        need(count > 0, "write");
+        left -= (size_t)count;
+    }
+    shutdown(fd, SHUT_WR);
+    return NULL;
+}
+
+/* Bytes a second from one thread to another, in writes of 32 KiB. */
+static double
+tcp_stream(void)
+{
+    static uint8_t bytes[STREAM_READ];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    need(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0, "bind");
+    need(listen(listener, 1) == 0, "listen");
+    need(getsockname(listener, (struct sockaddr *)&address, &size) == 0, "getsockname");
+    need(connect(client, (struct sockaddr *)&address, sizeof(address)) == 0, "connect");
+    int server = accept(listener, NULL, NULL);
+    need(server >= 0, "accept");
+    pthread_t writer;
+    uint64_t start = now_ns();
+    need(pthread_create(&writer, NULL, stream_write, &client) == 0, "thread");
+    uint64_t received = 0;
+    for (ssize_t count; (count = read(server, bytes, sizeof(bytes))) > 0;) {
+        received += (uint64_t)count;
+    }
+    double seconds = (double)(now_ns() - start) / 1e9;
+    pthread_join(writer, NULL);
+    close(client);
+    close(server);
+    close(listener);
+    return (double)received / seconds;
+}
+
 /* ---- a hash table -----------------------------------------------------------------------------
  */
 
@@ -405,7 +466,7 @@ static const struct measure measures[] = {
     {"trip_spin", trip_spin, true},      {"trip_block", trip_block, true},
     {"record", record_rate, false},      {"system_call", system_call, true},
     {"clock_read", clock_read, true},    {"probe_1e4", probe_small, false},
-    {"probe_1e7", probe_large, false},
+    {"probe_1e7", probe_large, false},   {"tcp_stream", tcp_stream, false},
 };
 
 static const struct measure *
