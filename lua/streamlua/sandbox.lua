@@ -179,6 +179,16 @@ local function on_error(value)
   }
 end
 
+-- Without memory, or without stack, the handler fails as well, and Lua puts a text in its place. What
+-- was allocated is not collected yet.
+local function unhandled(value)
+  local memory = tonumber(os.getenv(VARIABLE):match('^%d+'))
+  if value == 'not enough memory' or collectgarbage('count') * 1024 > memory / 4 then
+    return { memory = true }
+  end
+  return { message = 'stack overflow' }
+end
+
 local function send(reply)
   local text = json.encode(reply, { max_depth = M.MAX_DEPTH + 8 })
     or '{"message":"the error can not be written"}'
@@ -200,8 +210,7 @@ function M.serve(work, options)
   -- What C code left in the buffer of standard output must show before the answer does.
   io.stdout:flush()
   if guard:is_fork() then libc.exit(0) end
-  -- Without memory the handler above fails as well, and Lua puts a text in its place.
-  if not ok and type(value) ~= 'table' then value = { memory = true } end
+  if not ok and type(value) ~= 'table' then value = unhandled(value) end
   local fault = ok and guard:fault()
   if fault then
     ok, value = false, { message = fault }
@@ -294,10 +303,11 @@ local function has_ended(pid)
   return rc ~= 0 or info.pid == pid
 end
 
--- Kills the group first, while the child still holds its number, then collects the child. Returns
--- its exit code, or the signal that ended it.
+-- Kills the group first, while the child still holds its number - and the child, which may have left
+-- it - then collects the child. Returns its exit code, or the signal that ended it.
 local function finish(pid)
   libc.kill(-pid, libc.SIGKILL)
+  libc.kill(pid, libc.SIGKILL)
   local how, code = libc.wait(pid)
   if how == 'killed' then return nil, code end
   return code, 0
@@ -342,7 +352,18 @@ local function wanted_size(received)
   return tonumber(received.parts[1]:sub(1, HEADER), 16) or math.huge
 end
 
--- Reads the reply: its text, or nil and 'time', 'ended', 'size' or 'printed' with the text.
+-- A process closes its files a moment before it has ended; one that goes on closed them itself.
+local function ends_soon(pid)
+  for _ = 1, 100 do
+    if has_ended(pid) then
+      return true
+    end
+    C.poll(nil, 0, 10)
+  end
+  return false
+end
+
+-- Reads the reply: its text, or nil and 'time', 'ended', 'closed', 'size' or 'printed' with the text.
 local function receive(pid, pipes, seconds)
   local deadline = libc.clock_s('mono') + seconds
   local received = { parts = {}, size = 0 }
@@ -355,7 +376,9 @@ local function receive(pid, pipes, seconds)
     local is_open = read_pipes(received, pipes, math.min(math.ceil(left_ms), SLICE_MS))
     if received.printed then
       return nil, 'printed', received.printed
-    elseif not is_open or (received.idle and ended) then
+    elseif not is_open then
+      return nil, ends_soon(pid) and 'ended' or 'closed'
+    elseif received.idle and ended then
       return nil, 'ended'
     end
     wanted = wanted or wanted_size(received)
@@ -394,6 +417,8 @@ local function ended_failure(options, reason, printed, code, signal)
   elseif reason == 'time' or signal == SIGXCPU then
     return failure('time', ('%s ran longer than its limit of %g s and was killed'):format(
       options.what, options.seconds))
+  elseif reason == 'closed' then
+    return failure('ended', ('%s closed the way of its answer'):format(options.what))
   elseif reason == 'size' then
     return failure('result', ('%s gave an answer that can not be read'):format(options.what))
   elseif signal ~= 0 then

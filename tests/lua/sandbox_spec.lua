@@ -148,6 +148,28 @@ describe('streamlua.sandbox', function()
     assert.matches('signal 9', fault.message)
   end)
 
+  it('tells of a stack that is full', function()
+    local _, fault = serve('local function f() return 1 + f() end return f()')
+    assert.equal('raised', fault.kind)
+    assert.matches('stack overflow$', fault.message)
+  end)
+
+  it('tells of code that closes everything', function()
+    local _, fault = serve('local ffi = require "ffi" for fd = 0, 9 do ffi.C.close(fd) end while true do end',
+      { seconds = slow(20) })
+    assert.equal('ended', fault.kind)
+    assert.equal('the code closed the way of its answer', fault.message)
+  end)
+
+  it('kills code that leaves its process group', function()
+    local _, fault = serve([[
+local ffi = require 'ffi'
+ffi.cdef 'int setpgid(int, int); int getpgid(int); int getppid(void); int pause(void);'
+ffi.C.setpgid(0, ffi.C.getpgid(ffi.C.getppid()))
+ffi.C.pause()]], { seconds = slow(0.3) })
+    assert.equal('time', fault.kind)
+  end)
+
   local CDEF = [[
 local ffi = require 'ffi'
 pcall(ffi.cdef, 'int fork(void); int pause(void); int setsid(void); int wait(int *); void exit(int);')
