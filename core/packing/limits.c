@@ -105,6 +105,8 @@ int
 sl_packing_refuse(const char *component, const char *where, int dimension, int64_t need,
                   int64_t room)
 {
+    /* Padding that is more than the container leaves nothing, not less. */
+    room = greater(room, 0);
     if (dimension == SL_PACKING_CPU) {
         return sl_err_set(SL_EUNSATISFIABLE,
                           "component '%.64s' does not fit %s: cpu: need %.10g cores, room %.10g",

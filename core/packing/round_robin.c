@@ -69,6 +69,9 @@ share_collect(struct share *share, const struct sl_packing_component *components
     }
 }
 
+/* Any CPU will do for an instance that states none; a refusal names a thousandth of a core. */
+static const int64_t CPU_NAMED = SL_CPU_NANO / 1000;
+
 /* Divides the container's room by the rules of the dimension; 0 or a refusal. */
 static int
 share_divide(struct share *share, const struct sl_packing_component *components,
@@ -91,7 +94,7 @@ share_divide(struct share *share, const struct sl_packing_component *components,
         int64_t whole = share->hint >= 0 ? share->hint : share->otherwise;
         share->divided = sl_sum(sl_sum(whole, -padding), -share->used);
         if (share->divided <= 0) {
-            int64_t least = share->dimension == SL_PACKING_RAM ? MIN_RAM : 1;
+            int64_t least = share->dimension == SL_PACKING_RAM ? MIN_RAM : CPU_NAMED;
             return sl_packing_refuse(components[share->open].name, where, share->dimension,
                                      sl_product(least, share->open_count), share->divided);
         }

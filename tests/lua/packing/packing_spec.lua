@@ -183,6 +183,18 @@ describe('a packing request is refused', function()
       faults_of(request_of { changes = { bolt = 1 } }))
   end)
 
+  it('when it changes a component that it does not have (rows F19, R22)', function()
+    local request = request_of()
+    request.current = assert(packing.pack(request, 'first_fit_decreasing'))
+    request.changes = { nobody = -10 }
+    for _, packer in ipairs { 'first_fit_decreasing', 'resource_compliant_rr', 'round_robin' } do
+      local plan, fault = packing.plan(request, packer)
+      assert.is_nil(plan)
+      assert.matches("names the unknown component 'nobody' %(components: spout, bolt%)",
+        fault.message)
+    end
+  end)
+
   it('when its plan contradicts it', function()
     local plan = assert(packing.pack(request_of(), 'first_fit_decreasing'))
     plan.topology = 'other'

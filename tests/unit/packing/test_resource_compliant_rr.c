@@ -43,7 +43,7 @@ static const struct fixture_row ROWS[] = {
      .bolt_change = 4,
      .layout = "1[S0#1 S3#4 B2#7] 2[S1#2 B0#5 S4#8] 3[S2#3 B1#6 S5#9] 4[S6#10 B3#12 B5#14] "
                "5[S7#11 B4#13 B6#15]"},
-    {.id = "R19", .ram = FIXTURE_ZERO, .refusal = "ram: need 1073741824 bytes, room -1073741824"},
+    {.id = "R19", .ram = FIXTURE_ZERO, .refusal = "ram: need 1073741824 bytes, room 0"},
     {.id = "R20", .cpu = 1, .refusal = "cpu: need 1 cores, room 0"},
     {.id = "R23", .bolt_ram = FIXTURE_ZERO, .refusal = "'B' asks for too little: ram"},
 };
