@@ -42,6 +42,8 @@ local parts = {
 }
 
 return setmetatable(M, {
+  -- For who lists what there is: names that are not loaded yet are not found by `next`.
+  __parts = parts,
   __index = function(self, name)
     local part = parts[name]
     if not part then return nil end

@@ -196,6 +196,8 @@ describe('the REPL at a terminal', function()
       end
       completed('load_top', 'load_topology')
       completed('streamlua.top', 'streamlua.topology')
+      completed('streamlua.sp', 'streamlua.sp')
+      completed('streamlua.key_g', 'streamlua.key_group')
       completed('t:valid', 't:validate')
       completed("load_topology 'top", "load_topology 'topo.lua")
       completed('.rel', '.reload')

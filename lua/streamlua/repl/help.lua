@@ -73,10 +73,15 @@ local function brief(fn)
   return text:match('^(.-[.:;])%s') or text
 end
 
--- What a table's metatable offers is its own, too.
+-- What a table's metatable offers is its own, too, also what is loaded at its first use.
 local function members(value)
   local list, seen = {}, {}
   local at = value
+  local own = getmetatable(value)
+  for name in pairs(type(own) == 'table' and rawget(own, '__parts') or {}) do
+    -- It stands in the table from now on.
+    local _ = value[name]
+  end
   for _ = 1, 8 do
     if type(at) ~= 'table' then break end
     for key, item in next, at do
