@@ -100,6 +100,47 @@ local RECEIVER = PRELUDE .. [[
     end)
   return ssc]]
 
+-- Files that are numbers, in virtual time: step i writes the file i and goes on by a batch. Runs the steps
+-- of its arguments, from a clock time on and a first advance; kills itself when it reads the number KILL_AT.
+local FILES = [[
+  local ffi = require 'ffi'
+  local lfs = require 'lfs'
+  ffi.cdef 'int kill(int pid, int signal); int getpid(void);'
+  local streaming = require 'streamlua.streaming'
+  local folder, start, first, last = arg[1], tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4])
+  local kill_at = os.getenv('KILL_AT')
+  local clock = streaming.manual_clock(start)
+  local function put(i)
+    local path = ('%s/in/%d'):format(folder, i)
+    local file = assert(io.open(path, 'w'))
+    file:write(i, '\n')
+    file:close()
+    local modified = clock:now() / 1000
+    assert(lfs.touch(path, modified, modified))
+  end
+  local ssc = streaming.get_or_create(folder .. '/state', function()
+    local made = streaming.context { name = 'files', batch = '2s', checkpoint = folder .. '/state', clock = clock }
+    made:text_file_stream(folder .. '/in')
+      :map(function(line)
+        if line == kill_at then ffi.C.kill(ffi.C.getpid(), 9) end
+        return tonumber(line)
+      end)
+      :reduce_by_window(function(a, b) return a + b end, '60s', '2s')
+      :foreach_rdd(function(rdd, time)
+        local file = assert(io.open(folder .. '/out', 'a'))
+        file:write(('%d:%d '):format(time / 1000, rdd:collect()[1]))
+        file:close()
+      end)
+    return made
+  end)
+  ssc:start()
+  ssc:advance(tonumber(arg[5]) or 0)
+  for i = first, last do
+    put(i)
+    ssc:advance(2)
+  end
+  ssc:stop()]]
+
 local function run(path, kill_at, executors)
   return process.run({ 'run', '-q', '--executors', executors or '1', path },
     { env = { KILL_AT = kill_at or '' } })
@@ -175,6 +216,28 @@ describe('a stream program that is killed', function()
         return result
       end)
       assert.is_true(before > 20)
+    end)
+  end)
+
+  it('T110: has the files of pending batches and of its down-time', function()
+    process.with_folder(function(folder)
+      local path = folder .. '/program.lua'
+      process.write_file(path, FILES)
+      assert(require('lfs').mkdir(folder .. '/in'))
+      local function exec(start, first, last, advance, kill_at)
+        return process.run({ 'exec', path, folder, start, first, last, advance }, { env = { KILL_AT = kill_at } })
+      end
+      assert.equal(137, exec('0', '1', '3', '1', '3').code)
+      assert.equal('2:1 4:3 ', process.read_file(folder .. '/out'))
+      -- Files 4, 5 and 6 come while nothing runs.
+      for i = 4, 6 do
+        process.write_file(('%s/in/%d'):format(folder, i), i .. '\n')
+        assert(require('lfs').touch(('%s/in/%d'):format(folder, i), 2 * i + 1, 2 * i + 1))
+      end
+      local result = exec('15000', '7', '9', '0')
+      assert.equal(0, result.code, result.stderr)
+      local out = process.read_file(folder .. '/out')
+      assert.matches('^2:1 4:3 [24:13 ]*6:6 8:6 10:10 12:15 14:21 16:28 18:36 20:45 $', out)
     end)
   end)
 end)

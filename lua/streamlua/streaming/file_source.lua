@@ -186,7 +186,9 @@ local function restored(self, time)
 end
 
 --- Takes over the lists of files of a checkpoint.
-function M.restore(stream, lists)
+function M.restore(stream, lists, section)
+  -- What came while the program was down is new to it.
+  stream.initial_ms = section and section.initial_ms or stream.initial_ms
   stream.restored_files = {}
   for time, text in pairs(lists) do
     local files = decode(text, time)

@@ -86,7 +86,8 @@ function M.section(context)
   for node = 0, context.made - 1 do
     local stream = context.streams[node]
     if stream then
-      list[#list + 1] = { name = stream.node_name, op = stream.op, partitions = stream.partitions }
+      list[#list + 1] = { name = stream.node_name, op = stream.op, partitions = stream.partitions,
+        initial_ms = stream.initial_ms }
     end
   end
   return buffer.encode({ version = 1, streams = list, settings = context.settings })
@@ -250,12 +251,15 @@ function M.restore(context, checkpoint)
     refuse('can not be taken over: %s', tostring(failure))
   end
   report_differences(context, checkpoint)
+  local sections = {}
+  for _, section in ipairs(checkpoint.section.streams or {}) do sections[section.name] = section end
   for node = 0, context.made - 1 do
     local stream = context.streams[node]
     if stream.task_of then
       load_state(context, stream, saved_of(context, stream))
     elseif stream.is_file_source then
-      require('streamlua.streaming.file_source').restore(stream, saved_of(context, stream))
+      require('streamlua.streaming.file_source').restore(stream, saved_of(context, stream),
+        sections[stream.node_name])
     end
   end
   context.is_restored = true
