@@ -5,4 +5,6 @@ return {
   -- The topology master is the scheduler's endpoint; commands find it through the state manager.
   scheduler_service = true,
   state_timeout = '5s',
+  -- Workers tell their counters with heartbeats.
+  heartbeat_interval = '2s',
 }

@@ -115,11 +115,14 @@ const char *sl_abi_package_hash(const struct sl_package *package);
 /*
  * The bodies of the processes of a local topology: they run until they are told to end, and return
  * the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
- * is not 0, is one that runs already. logs is the topology's own folder.
+ * is not 0, is one that runs already. logs is the topology's own folder; settings NULL means all
+ * defaults.
  */
 int32_t sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
-                             const char *logs, double master_pid);
+                             const char *logs, double master_pid,
+                             const struct sl_settings *settings);
 
 /* The topology master, which starts and watches the workers. */
 int32_t sl_abi_role_topology_master(const char *state_url, const char *topology,
-                                    const char *program, const char *logs, double guardian_pid);
+                                    const char *program, const char *logs, double guardian_pid,
+                                    const struct sl_settings *settings);

@@ -223,25 +223,28 @@ sl_abi_package_hash(const struct sl_package *package)
 
 static int
 run_role(int (*run)(const struct sl_local_role_options *options), const char *state_url,
-         const char *topology, const char *program, const char *logs, double partner_pid)
+         const char *topology, const char *program, const char *logs, double partner_pid,
+         const struct sl_settings *settings)
 {
     int rc = need(state_url != NULL && topology != NULL && program != NULL && logs != NULL,
                   "a state manager, a name, a program and a folder for logs are");
-    struct sl_local_role_options options = {state_url, topology, program, logs,
-                                            (int64_t)partner_pid};
+    struct sl_local_role_options options = {
+        state_url, topology, program, logs, (int64_t)partner_pid, settings};
     return rc != 0 ? rc : run(&options);
 }
 
 int32_t
 sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
-                     const char *logs, double master_pid)
+                     const char *logs, double master_pid, const struct sl_settings *settings)
 {
-    return run_role(sl_guardian_run, state_url, topology, program, logs, master_pid);
+    return run_role(sl_guardian_run, state_url, topology, program, logs, master_pid, settings);
 }
 
 int32_t
 sl_abi_role_topology_master(const char *state_url, const char *topology, const char *program,
-                            const char *logs, double guardian_pid)
+                            const char *logs, double guardian_pid,
+                            const struct sl_settings *settings)
 {
-    return run_role(sl_topology_master_run, state_url, topology, program, logs, guardian_pid);
+    return run_role(sl_topology_master_run, state_url, topology, program, logs, guardian_pid,
+                    settings);
 }

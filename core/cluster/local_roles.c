@@ -14,6 +14,7 @@
 #include "cluster/launcher_local.h"
 #include "cluster/local_processes.h"
 #include "cluster/restart.h"
+#include "cluster/settings.h"
 #include "cluster/topology_master.h"
 #include "loop/process.h"
 #include "state/loop_executor.h"
@@ -297,6 +298,9 @@ master_role_open(struct master_role *self)
 {
     const struct sl_local_role_options *options = &self->options;
     struct sl_rpc_options rpc = {.role = SL_ROLE_TOPOLOGY_MASTER, .name = options->topology};
+    struct sl_state_open_options state = {0};
+    struct sl_settings settings =
+        options->settings != NULL ? *options->settings : sl_settings_default();
     struct sl_launcher_local_options launcher = {
         .loop = self->loop,
         .program = options->program,
@@ -304,8 +308,9 @@ master_role_open(struct master_role *self)
         .topology = options->topology,
         .log_dir = options->logs,
     };
-    self->store = sl_state_open_new(options->state_url, &self->executor.executor,
-                                    &(struct sl_state_open_options){0});
+    sl_settings_apply_rpc(&settings, &rpc);
+    sl_settings_apply_state(&settings, &state);
+    self->store = sl_state_open_new(options->state_url, &self->executor.executor, &state);
     if (self->store == NULL) {
         return sl_err_last()->code;
     }
@@ -322,8 +327,8 @@ master_role_open(struct master_role *self)
         .launcher = sl_launcher_local_seam(self->launcher),
         .guardian_pid = (uint64_t)options->partner_pid,
         .pid = (uint64_t)getpid(),
-        .heartbeat_interval_ms = SL_TOPOLOGY_MASTER_HEARTBEAT_MS,
-        .heartbeat_timeout_ms = SL_TOPOLOGY_MASTER_SILENCE_MS,
+        .heartbeat_interval_ms = (uint64_t)settings.heartbeat_interval_ms,
+        .heartbeat_timeout_ms = (uint64_t)settings.heartbeat_timeout_ms,
         .on_end = role_ended,
         .ctx = self,
     };

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+struct sl_settings;
+
 struct sl_local_role_options {
     const char *state_url;
     const char *topology;
@@ -22,6 +24,8 @@ struct sl_local_role_options {
     /* Of the guardian: a topology master that runs already; of the topology master: its guardian;
      * or 0. */
     int64_t partner_pid;
+    /* Borrowed; NULL for all defaults. */
+    const struct sl_settings *settings;
 };
 
 enum {

@@ -41,9 +41,6 @@ struct sl_topology_master_options {
 
 enum {
     SL_TOPOLOGY_MASTER_PLAN_MS = 60000,
-    /* Of a local topology, whose counters are looked at: more often than a cluster's heartbeats. */
-    SL_TOPOLOGY_MASTER_HEARTBEAT_MS = 2000,
-    SL_TOPOLOGY_MASTER_SILENCE_MS = 50000,
 };
 
 /* Stands for election at once. SL_EINVAL, SL_EEXIST (the endpoint). */

@@ -3080,14 +3080,16 @@ function C.sl_abi_package_hash(package) end
 
 --- The bodies of the processes of a local topology: they run until they are told to end, and return
 --- the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
---- is not 0, is one that runs already. logs is the topology's own folder.
+--- is not 0, is one that runs already. logs is the topology's own folder; settings NULL means all
+--- defaults.
 ---@param state_url string|ffi.cdata*
 ---@param topology string|ffi.cdata*
 ---@param program string|ffi.cdata*
 ---@param logs string|ffi.cdata*
 ---@param master_pid number
+---@param settings sl_settings|ffi.cdata*
 ---@return integer
-function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid) end
+function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid, settings) end
 
 --- The topology master, which starts and watches the workers.
 ---@param state_url string|ffi.cdata*
@@ -3095,8 +3097,9 @@ function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid) 
 ---@param program string|ffi.cdata*
 ---@param logs string|ffi.cdata*
 ---@param guardian_pid number
+---@param settings sl_settings|ffi.cdata*
 ---@return integer
-function C.sl_abi_role_topology_master(state_url, topology, program, logs, guardian_pid) end
+function C.sl_abi_role_topology_master(state_url, topology, program, logs, guardian_pid, settings) end
 
 --- Reads the code of a topology from the state manager and writes it to files in a folder of their
 --- own; blocks for up to 30 s. NULL with the error set: SL_ENOTFOUND, SL_EUNAVAIL, SL_ETIMEOUT,

@@ -3,6 +3,7 @@
 local role = require 'streamlua.cli.role'
 
 return role.command('guardian', 'Restart the topology master of a local topology.',
-  function(C, state, args)
-    return C.sl_abi_role_guardian(state, args.topology, role.program(), args.logs, args.partner)
+  function(C, state, args, settings)
+    return C.sl_abi_role_guardian(state, args.topology, role.program(), args.logs, args.partner,
+      settings)
   end)

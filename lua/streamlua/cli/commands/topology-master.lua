@@ -3,6 +3,7 @@
 
 local role = require 'streamlua.cli.role'
 
-return role.command('topology-master', 'Lead a local topology.', function(C, state, args)
-  return C.sl_abi_role_topology_master(state, args.topology, role.program(), args.logs, args.partner)
+return role.command('topology-master', 'Lead a local topology.', function(C, state, args, settings)
+  return C.sl_abi_role_topology_master(state, args.topology, role.program(), args.logs,
+    args.partner, settings)
 end)
