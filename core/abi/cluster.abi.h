@@ -20,6 +20,8 @@ struct sl_cluster_options {
     double timeout_ms;
     /* Where lines about what is going on are written, one each; -1: nowhere. */
     int32_t progress_fd;
+    /* It only looks: what would write to the state manager fails with SL_EINVAL. */
+    bool is_reader;
 };
 
 /* What is submitted. Everything is borrowed for the call. */

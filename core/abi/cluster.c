@@ -58,6 +58,7 @@ sl_abi_cluster_open(const struct sl_cluster_options *options)
         .program = options->program,
         .logs = options->logs,
         .timeout_ms = milliseconds(options->timeout_ms),
+        .is_reader = options->is_reader,
         .progress = options->progress_fd >= 0 ? write_progress : NULL,
         .ctx = cluster,
     };

@@ -26,6 +26,8 @@ enum {
     LOCK_MS = 5000,
     /* How long a command waits for a topology master that is being started anew. */
     LEADER_MS = 5000,
+    /* The same when there is no process that could start one. */
+    STEP_MS = 500,
     UPDATE_MARGIN_MS = 180000,
     PACKAGE_BYTES = 64,
 };
@@ -191,6 +193,31 @@ find_leader(struct sl_runtime *self, const char *topology, uint64_t limit_ms)
     return is_found ? 0 : sl_err_set(SL_EUNAVAIL, "no process leads %s at present", topology);
 }
 
+/* Which processes of a topology there are. */
+struct presence {
+    bool is_any;
+    /* One that leads it, or has one started. */
+    bool is_led;
+};
+
+static void
+note_presence(void *ctx, int64_t pid, const char *role, int32_t container)
+{
+    struct presence *presence = ctx;
+    (void)pid;
+    (void)container;
+    presence->is_any = true;
+    presence->is_led = presence->is_led || strcmp(role, SL_ROLE_WORKER) != 0;
+}
+
+static struct presence
+find_presence(const struct sl_runtime *self, const char *topology)
+{
+    struct presence presence = {0};
+    sl_local_processes_each(self->state_url, topology, note_presence, &presence);
+    return presence;
+}
+
 /* Calls of the topology master. */
 
 static void
@@ -267,7 +294,10 @@ call_master(struct sl_runtime *self, const char *topology, uint32_t method,
             const struct sl_buf *body, uint64_t limit_ms)
 {
     static const uint64_t pause_ms = 50;
-    uint64_t until = sl_loop_now_ms(self->loop) + LEADER_MS;
+    /* A guardian starts the next topology master at once; without one there is nobody to wait for.
+     */
+    bool is_hopeful = find_presence(self, topology).is_led;
+    uint64_t until = sl_loop_now_ms(self->loop) + (is_hopeful ? LEADER_MS : STEP_MS);
     for (;;) {
         uint64_t now = sl_loop_now_ms(self->loop);
         int rc = find_leader(self, topology, now < until ? until - now : 1);
@@ -344,7 +374,8 @@ sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **ru
     int rc = sl_loop_new(&self->loop);
     if (rc == 0) {
         sl_state_loop_executor_create(&self->executor, self->loop);
-        struct sl_state_open_options store = {.timeout_ms = self->options.timeout_ms};
+        struct sl_state_open_options store = {.timeout_ms = self->options.timeout_ms,
+                                              .is_reader = options->is_reader};
         self->store = sl_state_open_new(self->state_url, &self->executor.executor, &store);
         rc = self->store != NULL ? 0 : sl_err_last()->code;
     }
@@ -684,16 +715,6 @@ remove_nodes(struct sl_runtime *self, const char *topology, bool *is_found)
     return rc;
 }
 
-static bool
-has_processes(const struct sl_runtime *self, const char *topology)
-{
-    struct pids pids = SL_VEC_INIT;
-    sl_local_processes_each(self->state_url, topology, note_process, &pids);
-    bool is_there = pids.count > 0;
-    sl_vec_destroy(&pids);
-    return is_there;
-}
-
 /* Marks the topology as one that ends, so that a topology master that comes now ends it, too. */
 static int
 mark_killed(struct sl_runtime *self, const char *topology)
@@ -725,14 +746,16 @@ mark_killed(struct sl_runtime *self, const char *topology)
 static int
 kill_processes(struct sl_runtime *self, const char *topology, uint64_t wait_ms, uint64_t timeout_ms)
 {
-    if (!has_processes(self, topology)) {
-        return mark_killed(self, topology);
-    }
     struct sl_control_request request = {.time_limit_ms = wait_ms};
-    int rc = ask(self, topology, SL_TM_KILL, &request, wait_ms + timeout_ms);
-    if (rc != 0) {
+    struct presence presence = find_presence(self, topology);
+    int rc = presence.is_led ? ask(self, topology, SL_TM_KILL, &request, wait_ms + timeout_ms)
+                             : mark_killed(self, topology);
+    if (presence.is_led && rc != 0) {
         tell(self, "%s: %s; its processes are ended one by one", topology, sl_err_last()->msg);
+        presence.is_led = false;
         rc = mark_killed(self, topology);
+    }
+    if (!presence.is_led) {
         end_processes(self, topology, 0);
     }
     end_processes(self, topology, SL_RUNTIME_END_MS);
@@ -746,7 +769,7 @@ sl_runtime_kill(struct sl_runtime *self, const char *topology, uint64_t wait_ms,
     bool is_found = false;
     int rc = check_name(topology);
     if (rc == 0) {
-        is_found = has_processes(self, topology);
+        is_found = find_presence(self, topology).is_any;
         rc = kill_processes(self, topology, wait_ms, timeout_ms);
     }
     if (rc == 0) {

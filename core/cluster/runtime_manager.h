@@ -26,6 +26,8 @@ struct sl_runtime_options {
     const char *logs;
     /* Limit of one step; 0 is SL_RUNTIME_STEP_MS. */
     uint64_t timeout_ms;
+    /* Nothing is written to the state manager. */
+    bool is_reader;
     /* Lines about what is going on, or NULL. */
     void (*progress)(void *ctx, const char *text);
     void *ctx;

@@ -116,10 +116,10 @@ sl__tm_plan_new(const struct sl_topology_master *self, const uint8_t *data, size
 }
 
 void
-sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan)
+sl__tm_plan_fill(const struct sl_topology_master *self, struct sl_physical_plan *plan)
 {
-    for (int32_t i = 0; i < plan->physical.container_count; i++) {
-        struct sl_physical_container *container = &plan->physical.containers[i];
+    for (int32_t i = 0; i < plan->container_count; i++) {
+        struct sl_physical_container *container = &plan->containers[i];
         const struct sl__tm_worker *worker = sl__tm_worker_of(self, container->id);
         container->is_registered = worker != NULL && worker->is_registered;
         container->host = "";
@@ -132,7 +132,7 @@ sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan
             container->pid = worker->pid;
         }
     }
-    plan->physical.token = self->token;
+    plan->token = self->token;
 }
 
 static void
@@ -193,13 +193,13 @@ plan_answered(void *ctx, const struct sl_rpc_result *result)
 }
 
 void
-sl__tm_send_plan(struct sl__tm_worker *worker, struct sl__tm_plan *plan)
+sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *plan)
 {
     struct sl_topology_master *self = worker->master;
     struct sl_buf body = {0};
-    if (sl_physical_plan_encode(&plan->physical, &body) == 0) {
-        worker->sent_epoch = plan->physical.epoch;
-        worker->is_active = plan->physical.state == SL_TOPOLOGY_RUNNING;
+    if (sl_physical_plan_encode(plan, &body) == 0) {
+        worker->sent_epoch = plan->epoch;
+        worker->is_active = plan->state == SL_TOPOLOGY_RUNNING;
         /* The answer to an older one is of no use any more. */
         sl_rpc_cancel(worker->peer.gateway, worker->plan_call);
         worker->plan_call = sl_rpc_call(worker->peer.gateway, SL_WORKER_PLAN, body.data, body.size,
@@ -381,9 +381,10 @@ distribute(struct sl_topology_master *self)
     bool is_running =
         self->was_settled && self->execution.is_active && !sl__tm_update_keeps_pause(self);
     self->plan->physical.state = is_running ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
-    sl__tm_plan_fill(self, self->plan);
+    sl__tm_plan_fill(self, &self->plan->physical);
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
-        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id), self->plan);
+        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
+                         &self->plan->physical);
     }
 }
 

@@ -159,9 +159,9 @@ struct sl__tm_plan *sl__tm_plan_new(const struct sl_topology_master *self, const
                                     size_t size);
 void sl__tm_plan_free(struct sl__tm_plan *plan);
 /* Puts the registered workers into a physical plan. */
-void sl__tm_plan_fill(const struct sl_topology_master *self, struct sl__tm_plan *plan);
+void sl__tm_plan_fill(const struct sl_topology_master *self, struct sl_physical_plan *plan);
 /* Sends a plan to one worker; its answer is handled. */
-void sl__tm_send_plan(struct sl__tm_worker *worker, struct sl__tm_plan *plan);
+void sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *plan);
 void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active);
 void sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause);
 /* Stores the execution state as it is now. */

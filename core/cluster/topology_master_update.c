@@ -85,6 +85,8 @@ struct sl__tm_update {
     SL_VEC(int32_t) added;
     SL_VEC(int32_t) removed;
     bool is_start_sent;
+    /* The plan in force with the new containers, which have no tasks in it. */
+    struct sl_physical_plan bridge;
     SL_VEC(struct transfer *) transfers;
     size_t open_transfers;
     struct sl_timer timer;
@@ -407,31 +409,86 @@ start_containers(struct sl__tm_update *update)
     }
 }
 
-/* New workers get the new plan, paused, as soon as all of them are there. */
+static int
+compare_containers(const void *left, const void *right)
+{
+    const struct sl_physical_container *a = left;
+    const struct sl_physical_container *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Workers take connections of those only that their plan has: the running ones learn of the new
+ * ones before there is anything for them to do. */
+static void
+make_bridge(struct sl__tm_update *update)
+{
+    const struct sl_topology_master *self = update->master;
+    const struct sl_physical_plan *old = &self->plan->physical;
+    struct sl_physical_plan *bridge = &update->bridge;
+    size_t count = (size_t)old->container_count;
+    size_t total = count + update->added.count;
+    *bridge = *old;
+    bridge->containers =
+        sl_arena_calloc(&update->next->arena, total + 1, sizeof(*bridge->containers));
+    memcpy(bridge->containers, old->containers, count * sizeof(*old->containers));
+    for (size_t i = 0; i < update->added.count; i++) {
+        bridge->containers[count + i].id = update->added.items[i];
+    }
+    bridge->container_count = (int32_t)total;
+    qsort(bridge->containers, total, sizeof(*bridge->containers), compare_containers);
+    bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+}
+
+/* All new workers are there: they get the new plan, paused, and the others are told of them. */
+static void
+send_start(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    update->is_start_sent = true;
+    make_bridge(update);
+    update->bridge.epoch = ++self->epoch;
+    update->next->physical.epoch = ++self->epoch;
+    update->next->physical.state = SL_TOPOLOGY_PAUSED;
+    sl__tm_plan_fill(self, &update->bridge);
+    sl__tm_plan_fill(self, &update->next->physical);
+    for (size_t i = 0; i < update->added.count; i++) {
+        sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), &update->next->physical);
+    }
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
+                         &update->bridge);
+    }
+}
+
+static bool
+is_start_answered(const struct sl__tm_update *update)
+{
+    const struct sl_topology_master *self = update->master;
+    for (int32_t i = 0; i < update->bridge.container_count; i++) {
+        int32_t id = update->bridge.containers[i].id;
+        uint64_t epoch = sl_physical_plan_container(&self->plan->physical, id) != NULL
+                             ? update->bridge.epoch
+                             : update->next->physical.epoch;
+        if (sl__tm_worker_of(self, id)->ready_epoch != epoch) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void
 advance_start(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
-    bool is_ready = true;
     for (size_t i = 0; i < update->added.count; i++) {
-        struct sl__tm_worker *worker = sl__tm_worker_of(self, update->added.items[i]);
-        if (!worker->is_registered) {
+        if (!sl__tm_worker_of(self, update->added.items[i])->is_registered) {
             return;
         }
-        is_ready = is_ready && worker->ready_epoch != 0 &&
-                   worker->ready_epoch == update->next->physical.epoch;
     }
-    if (!update->is_start_sent) {
-        update->is_start_sent = true;
-        update->next->physical.epoch = ++self->epoch;
-        update->next->physical.state = SL_TOPOLOGY_PAUSED;
-        sl__tm_plan_fill(self, update->next);
-        for (size_t i = 0; i < update->added.count; i++) {
-            sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), update->next);
-        }
-        is_ready = update->added.count == 0;
+    if (!update->is_start_sent && update->added.count > 0) {
+        send_start(update);
     }
-    if (is_ready) {
+    if (update->added.count == 0 || is_start_answered(update)) {
         enter(update, STEP_PAUSE);
     }
 }

@@ -37,6 +37,8 @@ enum {
     CLOSE_LOOK_MS = 5,
     /* Payload after which a batch of requests is written. */
     BATCH_BYTES = 4 * 1024 * 1024,
+    /* Stands for a session where there is none; no real one has this number. */
+    READER_SESSION = 0x7fffffff,
     /* Between attempts to begin a new session. */
     SESSION_RETRY_MS = 200,
 };
@@ -69,6 +71,8 @@ struct localfs {
     int close_looks;
     uint64_t session;
     int session_fd;
+    /* Only looks: it has no session in the state and writes nothing. */
+    bool is_reader;
     struct sl_watch_table watches;
     struct sl_watch_entries fired;
 };
@@ -332,7 +336,8 @@ run_reads(struct localfs *self, struct sl_state_request *first)
 static bool
 has_session(const struct localfs *self)
 {
-    return self->session != 0 && sl_map_u64_get(&self->disk.sessions, self->session, NULL);
+    return self->session != 0 &&
+           (self->is_reader || sl_map_u64_get(&self->disk.sessions, self->session, NULL));
 }
 
 /* Takes requests off the front of *rest as long as they fit into one frame. */
@@ -356,6 +361,10 @@ serve_batch(struct localfs *self, struct sl_state_request **rest)
 static void
 run_locked(struct localfs *self, struct sl_state_request *rest)
 {
+    if (self->is_reader) {
+        fail_all(self, rest, sl_err_set(SL_EINVAL, "%s was opened for reading only", self->name));
+        return;
+    }
     int rc = sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS);
     post_fired(self);
     if (rc != 0) {
@@ -399,6 +408,10 @@ run_requests(struct localfs *self, struct sl_state_request *first)
 static int
 begin_session(struct localfs *self)
 {
+    if (self->is_reader) {
+        self->session = READER_SESSION;
+        return 0;
+    }
     int rc = sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS);
     if (rc != 0) {
         return rc;
@@ -472,7 +485,8 @@ is_any_session_dead(const struct localfs *self)
 static void
 bury_dead_sessions(struct localfs *self)
 {
-    if (!is_any_session_dead(self) || sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS) != 0) {
+    if (self->is_reader || !is_any_session_dead(self) ||
+        sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS) != 0) {
         return;
     }
     SL_VEC(uint64_t) dead = SL_VEC_INIT;
@@ -604,7 +618,7 @@ look_around(struct localfs *self, bool is_time_to_sweep)
 static void
 end_session(struct localfs *self)
 {
-    if (self->session != 0 && sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS) == 0) {
+    if (self->session != 0 && !self->is_reader && sl_disk_lock(&self->disk, LOCK_TIMEOUT_MS) == 0) {
         int rc = sl_disk_session_close(&self->disk, self->session);
         if (rc == 0) {
             rc = sl_disk_commit(&self->disk);
@@ -800,6 +814,14 @@ sl_localfs_backend_new(const char *dir, const struct sl_state_executor *executor
         .session_timeout_ms = localfs_session_timeout,
     };
     return &self->backend;
+}
+
+struct sl_state_backend *
+sl_localfs_reader_new(const char *dir, const struct sl_state_executor *executor)
+{
+    struct sl_state_backend *backend = sl_localfs_backend_new(dir, executor);
+    localfs_of(backend)->is_reader = true;
+    return backend;
 }
 
 int

@@ -14,6 +14,10 @@
 struct sl_state_backend *sl_localfs_backend_new(const char *dir,
                                                 const struct sl_state_executor *executor);
 
+/* One that looks and never writes, not even a session: calls that would are SL_EINVAL. */
+struct sl_state_backend *sl_localfs_reader_new(const char *dir,
+                                               const struct sl_state_executor *executor);
+
 /*
  * Ends a session by force: its nodes are deleted, and its process gets a new session when it
  * notices. For operators and tests. Blocks for as long as a write takes.

@@ -27,7 +27,9 @@ sl_state_open_new(const char *url, const struct sl_state_executor *executor,
         backend = sl_memory_backend_private_new(executor, sl_random_entropy());
         break;
     case SL_STATE_LOCALFS:
-        backend = sl_localfs_backend_new(parsed.path, executor);
+        backend = options != NULL && options->is_reader
+                      ? sl_localfs_reader_new(parsed.path, executor)
+                      : sl_localfs_backend_new(parsed.path, executor);
         break;
     case SL_STATE_ZOOKEEPER:
         backend = sl_zookeeper_backend_new(&parsed, executor, &zookeeper_options);

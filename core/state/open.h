@@ -10,6 +10,8 @@ struct sl_state_open_options {
     uint64_t session_timeout_ms;
     /* ZooKeeper's "user:password", from a file or the environment; or NULL. */
     const char *digest;
+    /* Nothing will be written. A local folder is then left exactly as it is. */
+    bool is_reader;
 };
 
 /*

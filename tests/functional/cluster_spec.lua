@@ -202,4 +202,82 @@ describe('a local topology', function()
     end))
     assert.same(after, last)
   end)
+
+  -- The largest count that the sink saw of each key, added up, and the roots that were emitted.
+  local function counted()
+    local largest, sum = {}, 0
+    for line in process.read_file(folder .. '/sink'):gmatch('[^\n]+') do
+      local key, count = line:match('^(%S+) (%d+)$')
+      largest[key] = math.max(largest[key] or 0, tonumber(count))
+    end
+    for _, count in pairs(largest) do sum = sum + count end
+    return sum, tonumber(process.read_file(folder .. '/emitted'))
+  end
+
+  it('is updated under load: counts stay exact, processes that stay are the same', function()
+    ok('submit', script)
+    local before = pids(until_described(all_run))
+    local grown = document('update', 'counts', '--parallelism', 'count=4,sink=1', '-o', 'json')
+    assert.same({ topology = 'counts', from_version = 1, to_version = 2, changes = { count = 2 },
+      kept = 4, started = 2, stopped = 0, moved = 0 },
+      { topology = grown.topology, from_version = grown.from_version, to_version = grown.to_version,
+        changes = grown.changes, kept = grown.kept, started = grown.started,
+        stopped = grown.stopped, moved = grown.moved })
+    assert.is_true(grown.groups_moved > 0 and grown.bytes_moved > 0)
+    assert.is_true(grown.paused_ms < 5000)
+    local after = until_described(all_run)
+    assert.equal(2, after.plan_version)
+    assert.same(before, { pids(after)[1], pids(after)[2] })
+    ok('update', script, '--parallelism', 'count=-3')
+    local described = document('describe', 'counts', '-o', 'json')
+    assert.equal(1, described.components[2].parallelism)
+    ok('update', 'counts', '--containers', '3')
+    assert.equal(3, #document('describe', 'counts', '-o', 'json').containers)
+    ok('kill', 'counts', '--wait', '30s')
+    local sum, emitted = counted()
+    assert.is_true(emitted > 0)
+    assert.equal(emitted, sum)
+  end)
+
+  it('keeps its state when an update asks for what can not be, and a dry run touches nothing', function()
+    ok('submit', script, '--deactivated')
+    local log = process.read_file(folder .. '/state/state.log')
+    assert.equal(0, run('update', 'counts', '--parallelism', 'count=3', '--dry-run').code)
+    local dry = document('update', 'counts', '--parallelism', 'count=3', '--dry-run', '-o', 'json')
+    assert.equal('first_fit_decreasing', dry.repacking)
+    assert.equal(1, dry.started)
+    assert.is_true(dry.groups_moved > 0)
+    -- No dump of bytes when it fails.
+    assert.is_true(log == process.read_file(folder .. '/state/state.log'))
+    for _, case in ipairs({
+      { 4, '--parallelism', 'count=2' }, { 7, '--parallelism', 'cuont=2' },
+      { 7, '--parallelism', 'count=0' }, { 2, '--parallelism', 'count=1.5' },
+      { 7, '--parallelism', 'count=1000000000' }, { 7, '--parallelism', 'count=21' },
+      { 7, '--parallelism', 'count=3,count=4' }, { 7, '--parallelism', 'count=-2' }, { 2 },
+      { 4, '--parallelism', 'count=3', '--if-version', '2' }, { 7, '--containers', '100' },
+    }) do
+      local result = run('update', 'counts', unpack(case, 2))
+      assert.equal(case[1], result.code, table.concat(case, ' ') .. ': ' .. result.stderr)
+    end
+    process.write_file(script, process.read_file(script) .. '\n')
+    local result = run('update', script, '--parallelism', 'count=3')
+    assert.equal(4, result.code)
+    assert.matches('differs', result.stderr)
+    -- A paused topology is updated, too, and stays paused.
+    local done = document('update', 'counts', '--parallelism', 'count=3', '-o', 'json')
+    assert.equal(0, done.paused_ms)
+    assert.equal('PAUSED', document('describe', 'counts', '-o', 'json').state)
+  end)
+
+  it('takes one of two updates at once', function()
+    ok('submit', script)
+    local one = process.start({ 'update', 'counts', '--parallelism', 'count=3' },
+      { env = env, cwd = folder })
+    local two = process.start({ 'update', 'counts', '--parallelism', 'count=4' },
+      { env = env, cwd = folder })
+    local codes = { one:wait().code, two:wait().code }
+    table.sort(codes)
+    assert.equal(0, codes[1])
+    assert.is_true(codes[2] == 0 or codes[2] == 4, codes[2])
+  end)
 end)

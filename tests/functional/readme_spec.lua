@@ -44,6 +44,22 @@ describe('README.md', function()
     end)
   end)
 
+  it('shows how to run a topology in processes of its own', function()
+    process.with_folder(function(folder)
+      local text = commands[3]:gsub('build/streamlua', "'" .. process.binary:gsub('%%', '%%%%') .. "'")
+      local r = process.run({ '-ec', text }, { program = 'bash', cwd = process.root,
+        env = { STREAMLUA_STATE = 'localfs:' .. folder } })
+      assert.equal(0, r.code, r.stderr)
+      assert.matches('wordcount%s+RUNNING%s+1%s+1%s+8', r.stdout)
+      assert.matches('wordcount: plan 1 %-> 2', r.stdout)
+      assert.matches('count%s+bolt%s+8', r.stdout)
+      assert.matches('wordcount: killed\n$', r.stdout)
+      local left = process.run({ 'list', '-o', 'json' },
+        { env = { STREAMLUA_STATE = 'localfs:' .. folder } })
+      assert.equal('{"topologies":[]}\n', left.stdout)
+    end)
+  end)
+
   it('names scripts that are there', function()
     for script in commands[1]:gmatch('scripts/%w+') do
       assert.equal(0, process.run({ '-x', script }, { program = 'test' }).code, script)

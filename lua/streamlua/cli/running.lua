@@ -63,17 +63,18 @@ local function check_launcher(context)
   end
 end
 
---- Calls fn(client) and closes the client however that ends.
+--- Calls fn(client) and closes the client however that ends. Options: `reader`, nothing is written.
 ---@param context table
 ---@param fn fun(client: table): any
+---@param options table?
 ---@return any
-function M.with_client(context, fn)
+function M.with_client(context, fn, options)
   check_launcher(context)
   local url = M.state_url(context)
   local client = context:check(cluster.open({
     state = url, logs = M.logs_folder(url), program = libc.realpath('/proc/self/exe'),
     timeout_ms = math.min(context.timeout or M.STEP, M.STEP) * 1000,
-    progress_fd = context.quiet == 0 and 2 or -1,
+    progress_fd = context.quiet == 0 and 2 or -1, reader = options and options.reader,
   }))
   local trace
   local ok, result = xpcall(function() return fn(client) end, function(value)

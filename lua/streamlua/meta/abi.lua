@@ -838,6 +838,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field logs ffi.cdata*
 ---@field timeout_ms number
 ---@field progress_fd integer
+---@field is_reader boolean
 
 --- What is submitted. Everything is borrowed for the call.
 ---@class sl_cluster_submission: ffi.cdata*

@@ -518,6 +518,36 @@ test_watches_see_across_a_replaced_log(void **state)
     sl_free(bytes);
 }
 
+static void
+test_a_reader_sees_all_and_writes_nothing(void **state)
+{
+    (void)state;
+    const struct sl_state_executor *executor = sl_state_runner_executor(kit_runner);
+    struct sl_state_store *store = fixture_open();
+    struct outcome outcome = {0};
+    struct view view = {0};
+    assert_int_equal(do_create(store, "/a", "1", 0), 0);
+    off_t size = log_size();
+    kit_open_stores++;
+    struct sl_state_store *reader =
+        sl_state_store_new(sl_localfs_reader_new(root, executor), executor, NULL);
+    assert_int_equal(do_get(reader, "/a", &outcome), 0);
+    assert_string_equal(sl_buf_str(&outcome.value), "1");
+    assert_int_equal(do_create(reader, "/b", "2", 0), SL_EINVAL);
+    assert_int_equal(do_set(reader, "/a", "2", 0), SL_EINVAL);
+    assert_int_equal(log_size(), size);
+    struct sl_state_watch *watch = sl_state_watch_new(reader, SL_STATE_GET, "/a", on_view, &view);
+    wait_view(&view, 0, "1", 0);
+    assert_int_equal(do_set(store, "/a", "3", 0), 0);
+    wait_view(&view, 0, "3", 0);
+    sl_state_watch_free(watch);
+    size = log_size();
+    close_store(reader);
+    assert_int_equal(log_size(), size);
+    outcome_destroy(&outcome);
+    close_store(store);
+}
+
 /*
  * Bad disks
  */
@@ -785,6 +815,7 @@ main(void)
         CONFORMANCE_TEST(test_damaged_log_is_refused_and_not_mended),
         CONFORMANCE_TEST(test_old_history_is_dropped),
         CONFORMANCE_TEST(test_watches_see_across_a_replaced_log),
+        CONFORMANCE_TEST(test_a_reader_sees_all_and_writes_nothing),
         CONFORMANCE_TEST(test_directory_that_can_not_be_is_named),
         CONFORMANCE_TEST(test_missing_rights_are_named),
         CONFORMANCE_TEST(test_full_disk_is_an_error_and_no_damage),

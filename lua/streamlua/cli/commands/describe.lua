@@ -122,7 +122,7 @@ return {
       local status, failure = client:status(name)
       if not status then context:warn(tostring(failure)) end
       return document_of(topology, status)
-    end)
+    end, { reader = true })
     if context.output == 'json' then
       context:print_json(document, KEYS)
     else

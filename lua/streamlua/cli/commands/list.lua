@@ -41,7 +41,8 @@ return {
   summary = 'List the running topologies.',
   declare = function() end,
   run = function(context)
-    local list = running.with_client(context, function(client) return entries(context, client) end)
+    local list = running.with_client(context, function(client) return entries(context, client) end,
+      { reader = true })
     if context.output == 'json' then
       context:print_json({ topologies = list }, { 'topologies', topologies = { 'name', 'state',
         'plan_version', 'containers', 'tasks', 'uptime_s' } })

@@ -181,6 +181,7 @@ return {
   run = function(context, args)
     check_usage(context, args)
     local name, prepared = running.target(context, args.target)
-    running.with_client(context, function(client) update(context, args, client, name, prepared) end)
+    running.with_client(context, function(client) update(context, args, client, name, prepared) end,
+      { reader = args.dry_run })
   end,
 }
