@@ -222,11 +222,30 @@ local function saved_of(context, stream)
   return list
 end
 
-local function load_state(context, stream, saved)
-  local newest
-  for time in pairs(saved) do
-    if not newest or time > newest then newest = time end
+-- The oldest batch that runs again.
+local function first_rerun(checkpoint)
+  local first, time = checkpoint.time, ffi.new('int64_t[1]')
+  local index = 0
+  while C.sl_abi_checkpoint_pending(checkpoint.pointer, index, time) == 0 do
+    first = math.min(first, tonumber(time[0]))
+    index = index + 1
   end
+  C.sl_error_clear()
+  return first
+end
+
+-- State goes forward only: the newest that is not past the first batch to run again, if there is one.
+local function load_state(context, stream, saved, first)
+  local newest, oldest
+  for time in pairs(saved) do
+    if time <= first and (not newest or time > newest) then newest = time end
+    if not oldest or time < oldest then oldest = time end
+  end
+  if not newest and oldest then
+    context:warn('batches before %d ms can not run again: the state of %s before it is gone', oldest,
+      stream.node_name)
+  end
+  newest = newest or oldest
   if not newest then return end
   local path = saved[newest]
   if not lfs.attributes(path, 'mode') then
@@ -251,12 +270,13 @@ function M.restore(context, checkpoint)
     refuse('can not be taken over: %s', tostring(failure))
   end
   report_differences(context, checkpoint)
+  local first = first_rerun(checkpoint)
   local sections = {}
   for _, section in ipairs(checkpoint.section.streams or {}) do sections[section.name] = section end
   for node = 0, context.made - 1 do
     local stream = context.streams[node]
     if stream.task_of then
-      load_state(context, stream, saved_of(context, stream))
+      load_state(context, stream, saved_of(context, stream), first)
     elseif stream.is_file_source then
       require('streamlua.streaming.file_source').restore(stream, saved_of(context, stream),
         sections[stream.node_name])
