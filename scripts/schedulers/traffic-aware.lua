@@ -90,13 +90,11 @@ local function fill(state, bins, tasks, w)
   end
 end
 
--- What exchanging one task of a in bin x for one of b in bin y saves.
-local function gain(w, x, y, a, b)
-  local before = attraction(w, a, x.count) + attraction(w, b, y.count)
-  local after = attraction(w, a, y.count) + attraction(w, b, x.count)
-  -- The pair itself: neither is where the other was any more; and a task is no edge to itself.
-  local pair, own_a, own_b = w[a][b] or 0, w[a][a] or 0, w[b][b] or 0
-  return after - before - 2 * pair + own_a + own_b
+-- Traffic of one task of each of these components with a bin.
+local function pulls(w, names, bin)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = attraction(w, name, bin.count) end
+  return list
 end
 
 local function exchange(x, y, a, b)
@@ -117,13 +115,20 @@ local function names_in(bin)
   return names
 end
 
--- The exchange between two bins that saves most: a, b and what it saves, or nil.
+-- The exchange between two bins that saves most, and more than `least`: a task of a in x for one of b
+-- in y. Returns a, b and what it saves, or nil.
 local function best_exchange(state, w, x, y, names_x, names_y, least)
   local best_a, best_b
-  for _, a in ipairs(names_x) do
-    for _, b in ipairs(names_y) do
+  local a_here, a_there = pulls(w, names_x, x), pulls(w, names_x, y)
+  local b_here, b_there = pulls(w, names_y, y), pulls(w, names_y, x)
+  for i, a in ipairs(names_x) do
+    local own = w[a]
+    local own_a = own[a] or 0
+    for k, b in ipairs(names_y) do
       if a ~= b and not state.is_spread[a] and not state.is_spread[b] then
-        local saved = gain(w, x, y, a, b)
+        -- Neither is where the other was any more; and a task is no edge to itself.
+        local saved = a_there[i] + b_there[k] - (a_here[i] + b_here[k]) - 2 * (own[b] or 0) + own_a
+          + (w[b][b] or 0)
         if saved > least then best_a, best_b, least = a, b, saved end
       end
     end
