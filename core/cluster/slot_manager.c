@@ -1,64 +1,10 @@
-#include "cluster/slot_manager.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/err.h"
-
-struct request;
-
-struct supervisor {
-    uint64_t instance;
-    char *name;
-    struct sl_list slots;
-    size_t slot_count;
-    size_t free_count;
-    /* A new number for every period in which no slot was used; 0 while one is. */
-    uint64_t idle_period;
-    uint64_t idle_since_ms;
-    bool is_being_released;
-};
-
-struct slot {
-    struct supervisor *supervisor;
-    struct sl_list_node supervisor_node;
-    struct sl_list_node free_node;
-    uint32_t port;
-    struct sl_profile profile;
-    enum sl_slot_state state;
-    /* PENDING: who it is for, and the call that asks. */
-    struct request *request;
-    uint64_t call;
-    /* ALLOCATED. */
-    uint64_t allocation;
-    char *topology;
-};
-
-/* A slot of a supervisor that was started and has not registered. */
-struct starting_slot {
-    struct sl_slot_manager *manager;
-    struct sl_list_node node;
-    struct request *request;
-    struct sl_timer timer;
-};
-
-struct request {
-    struct sl_slot_manager *manager;
-    struct sl_list_node unserved_node;
-    struct sl_slot_request message;
-    char *topology;
-    char *master_address;
-    char *wanted;
-    struct slot *slot;
-    struct starting_slot *starting;
-    struct sl_timer timer;
-    /* After an error the request pauses: no slot is given to it meanwhile, so that a supervisor
-     * which always refuses is not asked in a tight loop. */
-    struct sl_timer retry;
-    uint64_t retry_ms;
-};
+#include "cluster/slot_manager_priv.h"
 
 struct sl_slot_manager_config
 sl_slot_manager_config_default(void)
@@ -73,18 +19,18 @@ sl_slot_manager_config_default(void)
     };
 }
 
-static struct supervisor *
-find_supervisor(const struct sl_slot_manager *manager, uint64_t instance)
+struct sl__sm_supervisor *
+sl__sm_find_supervisor(const struct sl_slot_manager *manager, uint64_t instance)
 {
     return sl_map_u64_get_ptr(&manager->supervisors, instance);
 }
 
-static struct slot *
-find_slot(const struct supervisor *supervisor, uint32_t port)
+static struct sl__sm_slot *
+find_slot(const struct sl__sm_supervisor *supervisor, uint32_t port)
 {
     sl_list_each(&supervisor->slots, it)
     {
-        struct slot *slot = sl_container_of(it, struct slot, supervisor_node);
+        struct sl__sm_slot *slot = sl_container_of(it, struct sl__sm_slot, supervisor_node);
         if (slot->port == port) {
             return slot;
         }
@@ -92,7 +38,7 @@ find_slot(const struct supervisor *supervisor, uint32_t port)
     return NULL;
 }
 
-static struct request *
+static struct sl__sm_request *
 find_request(const struct sl_slot_manager *manager, uint64_t allocation)
 {
     return sl_map_u64_get_ptr(&manager->requests, allocation);
@@ -139,7 +85,7 @@ sl_slot_manager_resume(struct sl_slot_manager *manager)
 
 /* A slot leaves or joins the free ones; the supervisor's idle period follows. */
 static void
-leave_free(struct sl_slot_manager *manager, struct slot *slot)
+leave_free(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
     sl_list_remove(&slot->free_node);
     manager->free_count--;
@@ -148,9 +94,9 @@ leave_free(struct sl_slot_manager *manager, struct slot *slot)
 }
 
 static void
-join_free(struct sl_slot_manager *manager, struct slot *slot)
+join_free(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
-    struct supervisor *supervisor = slot->supervisor;
+    struct sl__sm_supervisor *supervisor = slot->supervisor;
     slot->state = SL_SLOT_FREE;
     sl_list_push_back(&manager->free, &slot->free_node);
     manager->free_count++;
@@ -162,7 +108,7 @@ join_free(struct sl_slot_manager *manager, struct slot *slot)
 }
 
 static void
-forget_allocation(struct sl_slot_manager *manager, struct slot *slot)
+forget_allocation(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
     if (sl_map_u64_get_ptr(&manager->fulfilled, slot->allocation) == slot) {
         sl_map_u64_remove(&manager->fulfilled, slot->allocation, NULL);
@@ -173,7 +119,7 @@ forget_allocation(struct sl_slot_manager *manager, struct slot *slot)
 }
 
 static void
-set_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t allocation,
+set_allocated(struct sl_slot_manager *manager, struct sl__sm_slot *slot, uint64_t allocation,
               const char *topology)
 {
     slot->state = SL_SLOT_ALLOCATED;
@@ -183,7 +129,7 @@ set_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t alloc
 }
 
 static void
-unassign_starting(struct request *request)
+unassign_starting(struct sl__sm_request *request)
 {
     if (request->starting != NULL) {
         request->starting->request = NULL;
@@ -193,7 +139,7 @@ unassign_starting(struct request *request)
 
 /* Parts a request from its slot, whose state the caller sets. */
 static void
-part(struct request *request)
+part(struct sl__sm_request *request)
 {
     sl_map_u64_remove(&request->manager->calls, request->slot->call, NULL);
     request->slot->request = NULL;
@@ -203,7 +149,7 @@ part(struct request *request)
 }
 
 static void
-forget_request(struct sl_slot_manager *manager, struct request *request)
+forget_request(struct sl_slot_manager *manager, struct sl__sm_request *request)
 {
     sl_assert(request->slot == NULL);
     unassign_starting(request);
@@ -217,21 +163,9 @@ forget_request(struct sl_slot_manager *manager, struct request *request)
     sl_free(request);
 }
 
-static void
-forget_starting(struct sl_slot_manager *manager, struct starting_slot *starting)
-{
-    if (starting->request != NULL) {
-        starting->request->starting = NULL;
-    }
-    sl_list_remove(&starting->node);
-    manager->starting_count--;
-    sl_timer_stop(&starting->timer);
-    sl_free(starting);
-}
-
 /* Takes a slot out of everything; one that is pending is parted from its request before. */
 static void
-forget_slot(struct sl_slot_manager *manager, struct slot *slot)
+forget_slot(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
     sl_assert(slot->request == NULL);
     if (slot->state == SL_SLOT_FREE) {
@@ -247,7 +181,7 @@ forget_slot(struct sl_slot_manager *manager, struct slot *slot)
 }
 
 static void
-forget_supervisor(struct sl_slot_manager *manager, struct supervisor *supervisor)
+forget_supervisor(struct sl_slot_manager *manager, struct sl__sm_supervisor *supervisor)
 {
     sl_map_u64_remove(&manager->supervisors, supervisor->instance, NULL);
     if (sl_map_bytes_get_str(&manager->by_name, supervisor->name) == supervisor) {
@@ -263,21 +197,21 @@ forget_all(struct sl_slot_manager *manager)
     struct sl_map_u64_entry *entry;
     struct sl_list_node *node;
     for (size_t at = 0; (entry = sl_map_u64_next(&manager->requests, &at)) != NULL;) {
-        struct request *request = (struct request *)(uintptr_t)entry->value;
+        struct sl__sm_request *request = (struct sl__sm_request *)(uintptr_t)entry->value;
         if (request->slot != NULL) {
             part(request);
         }
         forget_request(manager, request);
     }
     for (size_t at = 0; (entry = sl_map_u64_next(&manager->supervisors, &at)) != NULL;) {
-        struct supervisor *supervisor = (struct supervisor *)(uintptr_t)entry->value;
+        struct sl__sm_supervisor *supervisor = (struct sl__sm_supervisor *)(uintptr_t)entry->value;
         while ((node = sl_list_first(&supervisor->slots)) != NULL) {
-            forget_slot(manager, sl_container_of(node, struct slot, supervisor_node));
+            forget_slot(manager, sl_container_of(node, struct sl__sm_slot, supervisor_node));
         }
         forget_supervisor(manager, supervisor);
     }
     while ((node = sl_list_first(&manager->starting)) != NULL) {
-        forget_starting(manager, sl_container_of(node, struct starting_slot, node));
+        sl__sm_forget_starting(manager, sl_container_of(node, struct sl__sm_starting, node));
     }
 }
 
@@ -301,44 +235,45 @@ sl_slot_manager_destroy(struct sl_slot_manager *manager)
 }
 
 static bool
-is_wanted(const struct request *request, const struct slot *slot)
+is_wanted(const struct sl__sm_request *request, const struct sl__sm_slot *slot)
 {
     return request->wanted[0] == '\0' || (request->message.port == slot->port &&
                                           strcmp(request->wanted, slot->supervisor->name) == 0);
 }
 
 static bool
-fits(const struct request *request, const struct slot *slot)
+fits(const struct sl__sm_request *request, const struct sl__sm_slot *slot)
 {
     return is_wanted(request, slot) && sl_profile_fits(&slot->profile, &request->message.profile);
 }
 
 /* Share of a supervisor's slots that are not free. */
 static double
-used_share(const struct supervisor *supervisor)
+used_share(const struct sl__sm_supervisor *supervisor)
 {
     return 1.0 - (double)supervisor->free_count / (double)supervisor->slot_count;
 }
 
 /* The slot that a request names, whatever its state; NULL while its supervisor is not here. */
-static struct slot *
-named_slot(const struct sl_slot_manager *manager, const struct request *request)
+static struct sl__sm_slot *
+named_slot(const struct sl_slot_manager *manager, const struct sl__sm_request *request)
 {
-    const struct supervisor *supervisor = sl_map_bytes_get_str(&manager->by_name, request->wanted);
+    const struct sl__sm_supervisor *supervisor =
+        sl_map_bytes_get_str(&manager->by_name, request->wanted);
     return supervisor != NULL ? find_slot(supervisor, request->message.port) : NULL;
 }
 
-static struct slot *
-find_free_slot(const struct sl_slot_manager *manager, const struct request *request)
+static struct sl__sm_slot *
+find_free_slot(const struct sl_slot_manager *manager, const struct sl__sm_request *request)
 {
-    struct slot *best = NULL;
+    struct sl__sm_slot *best = NULL;
     if (request->wanted[0] != '\0') {
-        struct slot *slot = named_slot(manager, request);
+        struct sl__sm_slot *slot = named_slot(manager, request);
         return slot != NULL && slot->state == SL_SLOT_FREE && fits(request, slot) ? slot : NULL;
     }
     sl_list_each(&manager->free, it)
     {
-        struct slot *slot = sl_container_of(it, struct slot, free_node);
+        struct sl__sm_slot *slot = sl_container_of(it, struct sl__sm_slot, free_node);
         if (!fits(request, slot)) {
             continue;
         }
@@ -353,8 +288,9 @@ find_free_slot(const struct sl_slot_manager *manager, const struct request *requ
 }
 
 /* FREE -> PENDING: asks the supervisor. Must be the last thing its caller does. */
-static void
-allocate(struct sl_slot_manager *manager, struct slot *slot, struct request *request)
+void
+sl__sm_allocate(struct sl_slot_manager *manager, struct sl__sm_slot *slot,
+                struct sl__sm_request *request)
 {
     unassign_starting(request);
     slot->state = SL_SLOT_PENDING;
@@ -368,74 +304,24 @@ allocate(struct sl_slot_manager *manager, struct slot *slot, struct request *req
 }
 
 /* A slot that nobody has: serves the oldest request that it fits, or is free. */
-static void
-offer_around(struct sl_slot_manager *manager, struct slot *slot)
+void
+sl__sm_offer_around(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
     sl_list_each(&manager->unserved, it)
     {
-        struct request *request = sl_container_of(it, struct request, unserved_node);
+        struct sl__sm_request *request = sl_container_of(it, struct sl__sm_request, unserved_node);
         if (!sl_timer_is_running(&request->retry) && fits(request, slot)) {
             slot->supervisor->idle_period = 0;
-            allocate(manager, slot, request);
+            sl__sm_allocate(manager, slot, request);
             return;
         }
     }
     join_free(manager, slot);
 }
 
-static void request_or_fail(struct sl_slot_manager *manager, struct request *request);
-
-static void
-start_gave_up(void *ctx, uint64_t ticket)
-{
-    struct starting_slot *starting = ctx;
-    struct sl_slot_manager *manager = starting->manager;
-    struct request *request = starting->request;
-    (void)ticket;
-    forget_starting(manager, starting);
-    if (request != NULL) {
-        request_or_fail(manager, request);
-    }
-}
-
-static struct starting_slot *
-find_starting(const struct sl_slot_manager *manager)
-{
-    sl_list_each(&manager->starting, it)
-    {
-        struct starting_slot *starting = sl_container_of(it, struct starting_slot, node);
-        if (starting->request == NULL) {
-            return starting;
-        }
-    }
-    return NULL;
-}
-
-/* Starts a supervisor, if somebody can and the cap allows it. */
-static bool
-start_supervisor(struct sl_slot_manager *manager)
-{
-    const struct sl_slot_manager_config *config = &manager->config;
-    size_t total = manager->slot_count + manager->starting_count + config->slots_per_supervisor;
-    if (manager->ops.start_supervisor == NULL ||
-        (config->max_slots != 0 && total > config->max_slots) ||
-        manager->ops.start_supervisor(manager->ops.ctx) != 0) {
-        return false;
-    }
-    for (uint32_t i = 0; i < config->slots_per_supervisor; i++) {
-        struct starting_slot *starting = sl_calloc(1, sizeof(*starting));
-        starting->manager = manager;
-        sl_list_push_back(&manager->starting, &starting->node);
-        manager->starting_count++;
-        sl_timer_start(manager->loop, &starting->timer, config->start_timeout_ms, start_gave_up,
-                       starting);
-    }
-    return true;
-}
-
 /* Could a slot that is there or starting, however busy, ever serve it? */
 static bool
-is_fulfillable(const struct sl_slot_manager *manager, const struct request *request)
+is_fulfillable(const struct sl_slot_manager *manager, const struct sl__sm_request *request)
 {
     struct sl_map_u64_entry *entry;
     if (request->wanted[0] == '\0' && manager->starting_count > 0 &&
@@ -443,10 +329,11 @@ is_fulfillable(const struct sl_slot_manager *manager, const struct request *requ
         return true;
     }
     for (size_t at = 0; (entry = sl_map_u64_next(&manager->supervisors, &at)) != NULL;) {
-        const struct supervisor *supervisor = (const struct supervisor *)(uintptr_t)entry->value;
+        const struct sl__sm_supervisor *supervisor =
+            (const struct sl__sm_supervisor *)(uintptr_t)entry->value;
         sl_list_each(&supervisor->slots, it)
         {
-            if (fits(request, sl_container_of(it, struct slot, supervisor_node))) {
+            if (fits(request, sl_container_of(it, struct sl__sm_slot, supervisor_node))) {
                 return true;
             }
         }
@@ -454,28 +341,8 @@ is_fulfillable(const struct sl_slot_manager *manager, const struct request *requ
     return false;
 }
 
-/* Means a starting slot for a request that names none. */
-static bool
-assign_starting(struct sl_slot_manager *manager, struct request *request)
-{
-    if (request->wanted[0] != '\0' ||
-        !sl_profile_fits(&manager->config.slot_profile, &request->message.profile)) {
-        return false;
-    }
-    struct starting_slot *starting = find_starting(manager);
-    if (starting == NULL && start_supervisor(manager)) {
-        starting = find_starting(manager);
-    }
-    if (starting == NULL) {
-        return false;
-    }
-    starting->request = request;
-    request->starting = starting;
-    return true;
-}
-
 static int
-describe_unfulfillable(const struct sl_slot_manager *manager, const struct request *request)
+describe_unfulfillable(const struct sl_slot_manager *manager, const struct sl__sm_request *request)
 {
     size_t need = manager->requests.count + manager->fulfilled.count;
     if (request->wanted[0] != '\0') {
@@ -490,22 +357,22 @@ describe_unfulfillable(const struct sl_slot_manager *manager, const struct reque
 /* Finds a slot for a request that has none. 0, SL_EUNSATISFIABLE or SL_ECONFLICT; then the request
  * is still there. */
 static int
-serve(struct sl_slot_manager *manager, struct request *request)
+serve(struct sl_slot_manager *manager, struct sl__sm_request *request)
 {
-    struct slot *slot = find_free_slot(manager, request);
+    struct sl__sm_slot *slot = find_free_slot(manager, request);
     if (slot != NULL) {
         leave_free(manager, slot);
-        allocate(manager, slot, request);
+        sl__sm_allocate(manager, slot, request);
         return 0;
     }
     if (request->wanted[0] != '\0') {
-        const struct slot *taken = named_slot(manager, request);
+        const struct sl__sm_slot *taken = named_slot(manager, request);
         if (taken != NULL && taken->state != SL_SLOT_FREE) {
             return sl_err_set(SL_ECONFLICT, "slot %s:%u is in use by %s", request->wanted,
                               request->message.port,
                               taken->request != NULL ? taken->request->topology : taken->topology);
         }
-    } else if (assign_starting(manager, request)) {
+    } else if (sl__sm_assign_starting(manager, request)) {
         return 0;
     }
     if (manager->config.is_failing_unfulfillable && !is_fulfillable(manager, request)) {
@@ -516,7 +383,7 @@ serve(struct sl_slot_manager *manager, struct request *request)
 
 /* Removes a request and tells its topology master. */
 static void
-fail_request(struct sl_slot_manager *manager, struct request *request, bool is_unfulfillable,
+fail_request(struct sl_slot_manager *manager, struct sl__sm_request *request, bool is_unfulfillable,
              const char *cause)
 {
     uint64_t allocation = request->message.allocation;
@@ -528,8 +395,8 @@ fail_request(struct sl_slot_manager *manager, struct request *request, bool is_u
 
 /* The same as serve for a request that was accepted before: a refusal goes to the topology master.
  */
-static void
-request_or_fail(struct sl_slot_manager *manager, struct request *request)
+void
+sl__sm_request_or_fail(struct sl_slot_manager *manager, struct sl__sm_request *request)
 {
     int rc = serve(manager, request);
     if (rc != 0) {
@@ -540,10 +407,10 @@ request_or_fail(struct sl_slot_manager *manager, struct request *request)
 }
 
 /* Parts a request from its slot, if it has one, and gives the slot, which then goes around last. */
-static struct slot *
-take_slot_back(struct request *request)
+static struct sl__sm_slot *
+take_slot_back(struct sl__sm_request *request)
 {
-    struct slot *slot = request->slot;
+    struct sl__sm_slot *slot = request->slot;
     if (slot != NULL) {
         part(request);
     }
@@ -553,7 +420,7 @@ take_slot_back(struct request *request)
 static void
 request_timed_out(void *ctx, uint64_t ticket)
 {
-    struct request *request = ctx;
+    struct sl__sm_request *request = ctx;
     struct sl_slot_manager *manager = request->manager;
     uint64_t allocation = request->message.allocation;
     char *topology = sl_strdup(request->topology);
@@ -562,10 +429,10 @@ request_timed_out(void *ctx, uint64_t ticket)
     snprintf(cause, sizeof(cause), "no slot in time: need %zu, have %zu, free %zu",
              manager->requests.count + manager->fulfilled.count, manager->slot_count,
              manager->free_count);
-    struct slot *slot = take_slot_back(request);
+    struct sl__sm_slot *slot = take_slot_back(request);
     forget_request(manager, request);
     if (slot != NULL) {
-        offer_around(manager, slot);
+        sl__sm_offer_around(manager, slot);
     }
     manager->ops.allocation_failed(manager->ops.ctx, topology, allocation, false, cause);
     sl_free(topology);
@@ -574,15 +441,15 @@ request_timed_out(void *ctx, uint64_t ticket)
 static void
 pause_over(void *ctx, uint64_t ticket)
 {
-    struct request *request = ctx;
+    struct sl__sm_request *request = ctx;
     (void)ticket;
     if (request->slot == NULL) {
-        request_or_fail(request->manager, request);
+        sl__sm_request_or_fail(request->manager, request);
     }
 }
 
 static void
-pause_request(struct sl_slot_manager *manager, struct request *request)
+pause_request(struct sl_slot_manager *manager, struct sl__sm_request *request)
 {
     uint64_t doubled_ms = 2 * request->retry_ms;
     request->retry_ms = request->retry_ms == 0                      ? SL_SLOT_MANAGER_RETRY_MS
@@ -599,7 +466,7 @@ sl_slot_manager_request(struct sl_slot_manager *manager, const struct sl_slot_re
         sl_map_u64_get_ptr(&manager->fulfilled, message->allocation) != NULL) {
         return 0;
     }
-    struct request *request = sl_calloc(1, sizeof(*request));
+    struct sl__sm_request *request = sl_calloc(1, sizeof(*request));
     request->manager = manager;
     request->message = *message;
     request->topology = sl_strdup(message->topology);
@@ -627,20 +494,20 @@ sl_slot_manager_request(struct sl_slot_manager *manager, const struct sl_slot_re
 void
 sl_slot_manager_cancel(struct sl_slot_manager *manager, uint64_t allocation)
 {
-    struct request *request = find_request(manager, allocation);
+    struct sl__sm_request *request = find_request(manager, allocation);
     if (request == NULL) {
         return;
     }
-    struct slot *slot = take_slot_back(request);
+    struct sl__sm_slot *slot = take_slot_back(request);
     forget_request(manager, request);
     if (slot != NULL) {
-        offer_around(manager, slot);
+        sl__sm_offer_around(manager, slot);
     }
 }
 
 /* The request got what it wanted; its slot is ALLOCATED, or it was found allocated elsewhere. */
 static void
-complete(struct sl_slot_manager *manager, struct request *request)
+complete(struct sl_slot_manager *manager, struct sl__sm_request *request)
 {
     if (request->slot != NULL) {
         part(request);
@@ -650,11 +517,11 @@ complete(struct sl_slot_manager *manager, struct request *request)
 
 /* The supervisor says that the slot has this allocation: it wins. */
 static void
-update_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t allocation,
+update_allocated(struct sl_slot_manager *manager, struct sl__sm_slot *slot, uint64_t allocation,
                  const char *topology)
 {
     uint64_t loser = 0;
-    struct request *owner = find_request(manager, allocation);
+    struct sl__sm_request *owner = find_request(manager, allocation);
     if (slot->state == SL_SLOT_ALLOCATED && slot->allocation == allocation) {
         return;
     }
@@ -667,75 +534,45 @@ update_allocated(struct sl_slot_manager *manager, struct slot *slot, uint64_t al
         part(slot->request);
     }
     if (owner != NULL) {
-        struct slot *elsewhere = owner->slot != slot ? owner->slot : NULL;
+        struct sl__sm_slot *elsewhere = owner->slot != slot ? owner->slot : NULL;
         complete(manager, owner);
         set_allocated(manager, slot, allocation, topology);
         if (elsewhere != NULL) {
-            offer_around(manager, elsewhere);
+            sl__sm_offer_around(manager, elsewhere);
         }
     } else {
         /* One allocation is in one place: what an older report said of another slot is over. */
-        struct slot *before = sl_map_u64_get_ptr(&manager->fulfilled, allocation);
+        struct sl__sm_slot *before = sl_map_u64_get_ptr(&manager->fulfilled, allocation);
         set_allocated(manager, slot, allocation, topology);
         if (before != NULL && before != slot) {
             before->allocation = 0;
             sl_free(before->topology);
             before->topology = NULL;
-            offer_around(manager, before);
+            sl__sm_offer_around(manager, before);
         }
     }
     /* It may have got the slot that went around. */
-    struct request *request = find_request(manager, loser);
+    struct sl__sm_request *request = find_request(manager, loser);
     if (request != NULL && request->slot == NULL) {
-        request_or_fail(manager, request);
+        sl__sm_request_or_fail(manager, request);
     }
 }
 
 /* The supervisor says that the slot is free. */
 static void
-update_free(struct sl_slot_manager *manager, struct slot *slot)
+update_free(struct sl_slot_manager *manager, struct sl__sm_slot *slot)
 {
     /* PENDING: the report is older than the request. */
     if (slot->state == SL_SLOT_ALLOCATED) {
         forget_allocation(manager, slot);
-        offer_around(manager, slot);
+        sl__sm_offer_around(manager, slot);
     }
-}
-
-/* A free slot that is just like one that was awaited takes its place. */
-static bool
-take_starting(struct sl_slot_manager *manager, struct slot *slot)
-{
-    struct starting_slot *starting;
-    if (manager->starting_count == 0 ||
-        !sl_profile_equals(&slot->profile, &manager->config.slot_profile)) {
-        return false;
-    }
-    /* One that a request waits for comes first. */
-    starting = sl_container_of(sl_list_first(&manager->starting), struct starting_slot, node);
-    sl_list_each(&manager->starting, it)
-    {
-        struct starting_slot *other = sl_container_of(it, struct starting_slot, node);
-        if (other->request != NULL) {
-            starting = other;
-            break;
-        }
-    }
-    struct request *request = starting->request;
-    forget_starting(manager, starting);
-    if (request == NULL) {
-        offer_around(manager, slot);
-    } else {
-        slot->supervisor->idle_period = 0;
-        allocate(manager, slot, request);
-    }
-    return true;
 }
 
 static void
-remove_slot(struct sl_slot_manager *manager, struct slot *slot, const char *cause)
+remove_slot(struct sl_slot_manager *manager, struct sl__sm_slot *slot, const char *cause)
 {
-    struct request *request = slot->request;
+    struct sl__sm_request *request = slot->request;
     uint64_t allocation = slot->allocation;
     char *topology = allocation != 0 ? sl_strdup(slot->topology) : NULL;
     if (request != NULL) {
@@ -743,7 +580,7 @@ remove_slot(struct sl_slot_manager *manager, struct slot *slot, const char *caus
     }
     forget_slot(manager, slot);
     if (request != NULL) {
-        request_or_fail(manager, request);
+        sl__sm_request_or_fail(manager, request);
     } else if (allocation != 0) {
         manager->ops.allocation_failed(manager->ops.ctx, topology, allocation, false, cause);
     }
@@ -751,10 +588,10 @@ remove_slot(struct sl_slot_manager *manager, struct slot *slot, const char *caus
 }
 
 static void
-add_slot(struct sl_slot_manager *manager, struct supervisor *supervisor,
+add_slot(struct sl_slot_manager *manager, struct sl__sm_supervisor *supervisor,
          const struct sl_slot_status *status)
 {
-    struct slot *slot = find_slot(supervisor, status->port);
+    struct sl__sm_slot *slot = find_slot(supervisor, status->port);
     if (slot != NULL) {
         remove_slot(manager, slot, "the slot was registered anew");
     }
@@ -769,32 +606,8 @@ add_slot(struct sl_slot_manager *manager, struct supervisor *supervisor,
     if (status->allocation != 0) {
         /* In no list yet, as a slot that is pending for nobody. */
         update_allocated(manager, slot, status->allocation, status->topology);
-    } else if (!take_starting(manager, slot)) {
-        offer_around(manager, slot);
-    }
-}
-
-/* Would these slots, less those that were awaited, be too many? */
-static bool
-is_above_cap(const struct sl_slot_manager *manager, const struct sl_slot_list *report)
-{
-    size_t awaited = 0;
-    size_t total = manager->slot_count + manager->starting_count + report->count;
-    if (manager->config.max_slots == 0 || total <= manager->config.max_slots) {
-        return false;
-    }
-    for (size_t i = 0; i < report->count; i++) {
-        awaited += report->slots[i].allocation == 0 && awaited < manager->starting_count &&
-                   sl_profile_equals(&report->slots[i].profile, &manager->config.slot_profile);
-    }
-    return total - awaited > manager->config.max_slots;
-}
-
-static void
-release(struct sl_slot_manager *manager, uint64_t instance, const char *cause)
-{
-    if (manager->ops.release_supervisor != NULL) {
-        manager->ops.release_supervisor(manager->ops.ctx, instance, cause);
+    } else if (!sl__sm_take_starting(manager, slot)) {
+        sl__sm_offer_around(manager, slot);
     }
 }
 
@@ -803,15 +616,15 @@ sl_slot_manager_register(struct sl_slot_manager *manager, uint64_t instance,
                          const struct sl_slot_list *report)
 {
     sl_assert(!manager->is_suspended);
-    if (find_supervisor(manager, instance) != NULL) {
+    if (sl__sm_find_supervisor(manager, instance) != NULL) {
         sl_slot_manager_report(manager, instance, report);
         return false;
     }
-    if (is_above_cap(manager, report)) {
-        release(manager, instance, "the cluster has the most slots it may have");
+    if (sl__sm_is_above_cap(manager, report)) {
+        sl__sm_release(manager, instance, "the cluster has the most slots it may have");
         return false;
     }
-    struct supervisor *supervisor = sl_calloc(1, sizeof(*supervisor));
+    struct sl__sm_supervisor *supervisor = sl_calloc(1, sizeof(*supervisor));
     supervisor->instance = instance;
     supervisor->name = sl_strdup(report->resource);
     sl_list_create(&supervisor->slots);
@@ -831,7 +644,7 @@ sl_slot_manager_register(struct sl_slot_manager *manager, uint64_t instance,
 bool
 sl_slot_manager_unregister(struct sl_slot_manager *manager, uint64_t instance, const char *cause)
 {
-    struct supervisor *supervisor = find_supervisor(manager, instance);
+    struct sl__sm_supervisor *supervisor = sl__sm_find_supervisor(manager, instance);
     struct sl_list_node *node;
     if (supervisor == NULL) {
         return false;
@@ -839,7 +652,7 @@ sl_slot_manager_unregister(struct sl_slot_manager *manager, uint64_t instance, c
     /* First nobody finds a free slot of it any more, then the requests look elsewhere. */
     sl_list_each(&supervisor->slots, it)
     {
-        struct slot *slot = sl_container_of(it, struct slot, supervisor_node);
+        struct sl__sm_slot *slot = sl_container_of(it, struct sl__sm_slot, supervisor_node);
         if (slot->state == SL_SLOT_FREE) {
             forget_slot(manager, slot);
         }
@@ -848,7 +661,7 @@ sl_slot_manager_unregister(struct sl_slot_manager *manager, uint64_t instance, c
         sl_map_bytes_remove_str(&manager->by_name, supervisor->name);
     }
     while ((node = sl_list_first(&supervisor->slots)) != NULL) {
-        remove_slot(manager, sl_container_of(node, struct slot, supervisor_node), cause);
+        remove_slot(manager, sl_container_of(node, struct sl__sm_slot, supervisor_node), cause);
     }
     forget_supervisor(manager, supervisor);
     return true;
@@ -860,11 +673,11 @@ sl_slot_manager_report(struct sl_slot_manager *manager, uint64_t instance,
 {
     for (size_t i = 0; i < report->count; i++) {
         /* Looked up each time: what an update sets off may remove the supervisor. */
-        struct supervisor *supervisor = find_supervisor(manager, instance);
+        struct sl__sm_supervisor *supervisor = sl__sm_find_supervisor(manager, instance);
         if (supervisor == NULL) {
             return false;
         }
-        struct slot *slot = find_slot(supervisor, report->slots[i].port);
+        struct sl__sm_slot *slot = find_slot(supervisor, report->slots[i].port);
         if (slot == NULL) {
             continue;
         }
@@ -874,18 +687,18 @@ sl_slot_manager_report(struct sl_slot_manager *manager, uint64_t instance,
             update_free(manager, slot);
         }
     }
-    return find_supervisor(manager, instance) != NULL;
+    return sl__sm_find_supervisor(manager, instance) != NULL;
 }
 
 void
 sl_slot_manager_free_slot(struct sl_slot_manager *manager, uint64_t instance, uint32_t port,
                           uint64_t allocation)
 {
-    struct supervisor *supervisor = find_supervisor(manager, instance);
-    struct slot *slot = supervisor != NULL ? find_slot(supervisor, port) : NULL;
+    struct sl__sm_supervisor *supervisor = sl__sm_find_supervisor(manager, instance);
+    struct sl__sm_slot *slot = supervisor != NULL ? find_slot(supervisor, port) : NULL;
     if (slot != NULL && slot->state == SL_SLOT_ALLOCATED && slot->allocation == allocation) {
         forget_allocation(manager, slot);
-        offer_around(manager, slot);
+        sl__sm_offer_around(manager, slot);
     }
 }
 
@@ -893,11 +706,11 @@ void
 sl_slot_manager_answered(struct sl_slot_manager *manager, uint64_t call, enum sl_slot_answer answer,
                          uint64_t allocation, const char *topology)
 {
-    struct request *request = sl_map_u64_get_ptr(&manager->calls, call);
+    struct sl__sm_request *request = sl_map_u64_get_ptr(&manager->calls, call);
     if (request == NULL) {
         return;
     }
-    struct slot *slot = request->slot;
+    struct sl__sm_slot *slot = request->slot;
     switch (answer) {
     case SL_SLOT_ACK: {
         uint64_t own = request->message.allocation;
@@ -916,21 +729,7 @@ sl_slot_manager_answered(struct sl_slot_manager *manager, uint64_t call, enum sl
     default:
         part(request);
         pause_request(manager, request);
-        offer_around(manager, slot);
-    }
-}
-
-void
-sl_slot_manager_can_be_released(struct sl_slot_manager *manager, uint64_t instance,
-                                uint64_t idle_period, bool can_be_released)
-{
-    struct supervisor *supervisor = find_supervisor(manager, instance);
-    if (supervisor == NULL) {
-        return;
-    }
-    supervisor->is_being_released = false;
-    if (can_be_released && supervisor->idle_period == idle_period) {
-        release(manager, instance, "the supervisor was idle");
+        sl__sm_offer_around(manager, slot);
     }
 }
 
@@ -944,14 +743,15 @@ sl_slot_manager_fail_unfulfillable(struct sl_slot_manager *manager, bool is_fail
         return;
     }
     for (size_t at = 0; (entry = sl_map_u64_next(&manager->requests, &at)) != NULL;) {
-        const struct request *request = (const struct request *)(uintptr_t)entry->value;
+        const struct sl__sm_request *request =
+            (const struct sl__sm_request *)(uintptr_t)entry->value;
         if (request->slot == NULL && request->starting == NULL &&
             !is_fulfillable(manager, request)) {
             sl_map_u64_put(&hopeless, entry->key, 0);
         }
     }
     for (size_t at = 0; (entry = sl_map_u64_next(&hopeless, &at)) != NULL;) {
-        struct request *request = find_request(manager, entry->key);
+        struct sl__sm_request *request = find_request(manager, entry->key);
         if (request != NULL) {
             char cause[SL_ERR_MSG_SIZE];
             describe_unfulfillable(manager, request);
@@ -962,62 +762,12 @@ sl_slot_manager_fail_unfulfillable(struct sl_slot_manager *manager, bool is_fail
     sl_map_u64_destroy(&hopeless);
 }
 
-/* Releases at most `most` of the supervisors that are idle for long enough. */
-static void
-release_idle(struct sl_slot_manager *manager, size_t most)
-{
-    uint64_t now_ms = sl_loop_now_ms(manager->loop);
-    struct sl_map_u64 idle = {0};
-    struct sl_map_u64_entry *entry;
-    for (size_t at = 0; (entry = sl_map_u64_next(&manager->supervisors, &at)) != NULL;) {
-        const struct supervisor *supervisor = (const struct supervisor *)(uintptr_t)entry->value;
-        if (supervisor->idle_period != 0 && !supervisor->is_being_released &&
-            now_ms - supervisor->idle_since_ms >= manager->config.idle_timeout_ms &&
-            idle.count < most) {
-            sl_map_u64_put(&idle, supervisor->instance, supervisor->idle_period);
-        }
-    }
-    for (size_t at = 0; (entry = sl_map_u64_next(&idle, &at)) != NULL;) {
-        struct supervisor *supervisor = find_supervisor(manager, entry->key);
-        if (supervisor == NULL) {
-            continue;
-        }
-        supervisor->is_being_released = true;
-        if (manager->ops.ask_release != NULL) {
-            manager->ops.ask_release(manager->ops.ctx, entry->key, entry->value);
-        } else {
-            sl_slot_manager_can_be_released(manager, entry->key, entry->value, true);
-        }
-    }
-    sl_map_u64_destroy(&idle);
-}
-
-void
-sl_slot_manager_check(struct sl_slot_manager *manager)
-{
-    const struct sl_slot_manager_config *config = &manager->config;
-    size_t spare = (size_t)config->redundant_supervisors * config->slots_per_supervisor;
-    if (manager->ops.release_supervisor == NULL || manager->supervisors.count == 0) {
-        return;
-    }
-    if (manager->free_count == manager->slot_count) {
-        release_idle(manager, SIZE_MAX);
-    } else if (spare > manager->free_count) {
-        size_t missing = (spare - manager->free_count + config->slots_per_supervisor - 1) /
-                         config->slots_per_supervisor;
-        while (missing-- > 0 && start_supervisor(manager)) {
-        }
-    } else {
-        release_idle(manager, (manager->free_count - spare) / config->slots_per_supervisor);
-    }
-}
-
 int
 sl_slot_manager_slot_state(const struct sl_slot_manager *manager, const char *name, uint32_t port,
                            uint64_t *allocation)
 {
-    const struct supervisor *supervisor = sl_map_bytes_get_str(&manager->by_name, name);
-    const struct slot *slot = supervisor != NULL ? find_slot(supervisor, port) : NULL;
+    const struct sl__sm_supervisor *supervisor = sl_map_bytes_get_str(&manager->by_name, name);
+    const struct sl__sm_slot *slot = supervisor != NULL ? find_slot(supervisor, port) : NULL;
     if (slot == NULL) {
         return -1;
     }
@@ -1034,17 +784,6 @@ sl_slot_manager_is_pending(const struct sl_slot_manager *manager, uint64_t alloc
     return find_request(manager, allocation) != NULL;
 }
 
-size_t
-sl_slot_manager_assigned_starting(const struct sl_slot_manager *manager)
-{
-    size_t count = 0;
-    sl_list_each(&manager->starting, it)
-    {
-        count += sl_container_of(it, struct starting_slot, node)->request != NULL;
-    }
-    return count;
-}
-
 void
 sl_slot_manager_check_invariants(const struct sl_slot_manager *manager)
 {
@@ -1052,12 +791,14 @@ sl_slot_manager_check_invariants(const struct sl_slot_manager *manager)
     size_t counts[3] = {0};
     size_t total = 0;
     for (size_t at = 0; (entry = sl_map_u64_next(&manager->supervisors, &at)) != NULL;) {
-        const struct supervisor *supervisor = (const struct supervisor *)(uintptr_t)entry->value;
+        const struct sl__sm_supervisor *supervisor =
+            (const struct sl__sm_supervisor *)(uintptr_t)entry->value;
         size_t free_here = 0;
         size_t here = 0;
         sl_list_each(&supervisor->slots, it)
         {
-            const struct slot *slot = sl_container_of(it, struct slot, supervisor_node);
+            const struct sl__sm_slot *slot =
+                sl_container_of(it, struct sl__sm_slot, supervisor_node);
             counts[slot->state]++;
             here++;
             free_here += slot->state == SL_SLOT_FREE;
