@@ -30,7 +30,7 @@ enum {
     SL__SPIN_NS = 20000,
     /* Backing off of spouts that emitted nothing: from 16 us, doubling, to 8 ms. */
     SL__BACKOFF_MIN_NS = 16000,
-    SL__BACKOFF_MAX_NS = 8192000,
+    SL__BACKOFF_MAX_NS = 16384000,
     /* Time-out rounds are a quarter of the time-out T; five of them end between T and 1.25 T. */
     SL__ROUNDS = 4,
     /* An edge inside a cycle may hold this many times its normal credit before it drops. */

@@ -35,6 +35,7 @@ end
 -- One turn for each level of nesting.
 local function enter(self)
   local depth = self.depth + 1
+  self.entered = self.entered + 1
   self.depth = depth
   local turn = self.turns[depth]
   if not turn then
@@ -225,8 +226,17 @@ local function tune_collector()
 end
 
 -- The compiler keeps to the way that was taken first, when every key was new and every table empty. After
--- so many turns it starts afresh, with what has become usual.
-local TURNS_UNTIL_RECOMPILED = { [256] = true, [4096] = true }
+-- so many turns, nested ones among them, it starts afresh with what has become usual.
+local FIRST_RECOMPILATION, LAST_RECOMPILATION, RECOMPILATION_FACTOR = 256, 4096, 16
+
+local function recompile(self)
+  if self.recompile_at == LAST_RECOMPILATION then
+    self.recompile_at = math.huge
+  else
+    self.recompile_at = self.recompile_at * RECOMPILATION_FACTOR
+  end
+  jit.flush()
+end
 
 --- Runs turns until the executor is stopped or, without blocking, until there is nothing to do or
 --- `turn_limit` is reached. Returns 'stopped' or 'idle', and whether any turn was run.
@@ -240,7 +250,7 @@ function Executor:run()
       return 'idle', has_run
     end
     if turns % TURNS_BETWEEN_TUNING == 0 and self.tunes_collector then tune_collector() end
-    if TURNS_UNTIL_RECOMPILED[turns] and self.tunes_collector then jit.flush() end
+    if turns + self.entered >= self.recompile_at then recompile(self) end
     turns = turns + 1
     local kind = C.sl_abi_executor_next(self.pointer, turn, self.may_block)
     if kind == TURN_NONE then
@@ -385,6 +395,9 @@ function M.new(options)
     turn_count = 0,
     turn_limit = math.huge,
     depth = 0,
+    -- Turns begun inside others, and the number of turns at which traces are thrown away.
+    entered = 0,
+    recompile_at = options.may_block and FIRST_RECOMPILATION or math.huge,
     tap = options.tap,
     is_active = false,
   }, Executor)
