@@ -8,7 +8,6 @@
 local buffer = require 'string.buffer'
 local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
-local libc = require 'streamlua.connectors.libc'
 local message = require 'streamlua.streaming.message'
 local tasks = require 'streamlua.streaming.task'
 local wire = require 'streamlua.streaming.wire'
@@ -81,13 +80,11 @@ end
 --- Sets the function that hears messages of a kind: f(document, member).
 function Pool:on(kind, f) self.handlers[kind] = f end
 
-local free_memory = libc.C.free
-
--- Takes over the memory of blocks in a result: it is freed by `free`, at the latest with its table.
+-- Takes over the memory of blocks in a result.
 local function adopt(item)
   if type(item) ~= 'table' then return end
   if item.addr then
-    item.memory = ffi.gc(ffi.cast('void *', item.addr), free_memory)
+    wire.own(item)
     return
   end
   for key, inner in pairs(item) do

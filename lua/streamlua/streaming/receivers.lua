@@ -20,7 +20,7 @@ Blocks.__index = Blocks
 
 local function keep_block(self, node, id, block)
   self.blocks[node] = self.blocks[node] or {}
-  self.blocks[node][id] = block
+  self.blocks[node][id] = wire.own(block)
 end
 
 local function from_log(self, node, info)

@@ -64,6 +64,16 @@ function M.fetch(block)
   return part
 end
 
+local free_memory = C.free
+
+--- Takes a block's memory over: it is freed by `free`, at the latest with the block's table.
+---@param block table
+---@return table block
+function M.own(block)
+  block.memory = ffi.gc(ffi.cast('void *', block.addr), free_memory)
+  return block
+end
+
 --- Frees a block's memory.
 ---@param block table
 function M.free(block)
@@ -116,7 +126,7 @@ local function place_input(task)
   if not columns then return end
   local stored = block.columns
   if not stored then
-    stored = M.store(columns)
+    stored = M.own(M.store(columns))
     block.columns = stored
   end
   return { n = stored.n, addr = stored.addr, len = stored.len, form = stored.form }
@@ -133,6 +143,7 @@ local function portable(item)
     if not item.addr then
       local stored = M.store(item.part)
       item.addr, item.len, item.form = stored.addr, stored.len, stored.form
+      M.own(item)
     end
     return { n = item.n, addr = item.addr, len = item.len, form = item.form }
   end
