@@ -46,7 +46,8 @@ describe('streamlua run on a stream program', function()
     with_script([[
       local streaming = require 'streamlua.streaming'
       local folder = debug.getinfo(1, 'S').source:match('^@(.*/)')
-      local ssc = streaming.context { name = 'kill', batch = '100ms', checkpoint = folder .. 'state' }
+      local ssc = streaming.context { name = 'kill', batch = '100ms', checkpoint = folder .. 'state',
+        catch_up = 1000 }
       ssc:input_stream(function(_, index) return { { 'a', 1 }, { 'n', index } } end)
         :update_state_by_key(function(values, old)
           local sum = old or 0

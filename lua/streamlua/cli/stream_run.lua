@@ -1,5 +1,7 @@
 -- `streamlua run` on a stream program: progress for each batch, the summary, and how it ended.
 
+local json = require 'streamlua.json'
+
 local M = {}
 
 local function seconds_text(ms) return ms and ('%.3g s'):format(ms / 1000) or '-' end
@@ -30,8 +32,9 @@ local function portable(batch)
 end
 
 -- Follows the batches of a run: progress lines, warnings, documents.
-local function follower(display, is_shown, report)
-  local self = { batches = {}, records = 0, waiting = 0, failure = nil }
+-- Documents go to a spool on the disk, since a program may run for a year.
+local function follower(display, is_shown, report, spool)
+  local self = { records = 0, waiting = 0, failure = nil }
   function self.on_event(name, document)
     if name == 'batch_submitted' then
       self.waiting = self.waiting + 1
@@ -41,7 +44,7 @@ local function follower(display, is_shown, report)
       end
     elseif name == 'batch_completed' then
       self.waiting = math.max(0, self.waiting - 1)
-      self.batches[#self.batches + 1] = portable(document)
+      if spool then spool:write(json.encode(portable(document)), '\n') end
       self.records = self.records + document.records
       for _, operation in ipairs(document.output_operations) do
         if operation.failure_reason then
@@ -57,12 +60,21 @@ local function follower(display, is_shown, report)
 end
 
 local function write_summary(context, path, summary)
-  local json = require 'streamlua.json'
   local file, message = io.open(path, 'w')
   if not file then context:fail('failed', 'summary', message) end
   local ok, why = file:write(json.encode(summary), '\n')
   file:close()
   if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
+end
+
+-- What the spool holds, nil without one.
+local function documents(spool)
+  if not spool then return nil end
+  spool:seek('set')
+  local list = {}
+  for text in spool:lines() do list[#list + 1] = json.decode(text) end
+  spool:close()
+  return list
 end
 
 -- Fails with an error of the program: its position becomes that of the error.
@@ -99,7 +111,8 @@ function M.run(context, args, stream, options)
   end
   stream.warner = function(text) line('warning: ' .. text) end
   stream.noter = line
-  local follow = follower(display, is_shown, line)
+  local spool = (args.summary or is_json) and assert(io.tmpfile()) or nil
+  local follow = follower(display, is_shown, line, spool)
   local ok, outcome = pcall(runs.run, stream, {
     executors = args.executors,
     ttl_ms = args.ttl and args.ttl * 1000,
@@ -112,7 +125,7 @@ function M.run(context, args, stream, options)
   })
   display:close()
   if not ok then fail(context, 'invalid', outcome) end
-  local summary = { context = stream.name, batches = follow.batches, records = follow.records,
+  local summary = { context = stream.name, batches = documents(spool), records = follow.records,
     seconds = outcome.seconds }
   if args.summary then write_summary(context, args.summary, summary) end
   if is_json and outcome.reason ~= 'failed' then context:print_json(summary) end
