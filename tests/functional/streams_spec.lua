@@ -90,6 +90,7 @@ describe('streamlua run on a stream program', function()
       end):foreach_rdd(function(rdd)
         n = n + 1
         if n == 2 then ssc:stop() end
+        rdd:collect()
       end)
       return ssc]], function(path, folder)
       local result = process.run({ 'run', path, '--summary', folder .. '/s.json', '--executors', '2' })

@@ -42,10 +42,54 @@ local function answer(post, id, fn, ...)
   if not packed then post(message.RESULT, { id = id, failure = site.raised(problem) }) end
 end
 
+-- The dataset of an output operation: its records are asked for when they are needed.
+local function remote_dataset(env, partitions, ask)
+  local made = rdds.custom(env, partitions, {
+    make_ready = function(self)
+      if self.blocks then return end
+      self.blocks, self.is_borrowed = ask('blocks').blocks, true
+    end,
+    make_tree = function(self, p) return { op = 'block', block = self.blocks[p] } end,
+  })
+  local Rdd = rdds.Rdd
+  made.count = function(self)
+    if self.blocks then return Rdd.count(self) end
+    return ask('count').count
+  end
+  made.take = function(self, n)
+    if self.blocks or type(n) ~= 'number' or n < 1 then return Rdd.take(self, n) end
+    return ask('take', n).items
+  end
+  return made
+end
+
 local function handlers_of(context, post, crew, member)
   local env = env_of(context)
   local task_env = { fetch = wire.fetch, store = wire.store }
+  local received = ffi.new('struct sl_crew_message')
+  -- Messages that came while an operation waited for what it asked for.
+  local later = {}
+
+  local function await_answer()
+    while true do
+      if C.sl_abi_crew_receive(crew, member, 0, -1, received) ~= 1 then error('the run is ending', 0) end
+      local bytes = ffi.string(received.bytes, received.len)
+      if received.kind == message.GIVE then return wire.unpack(context, bytes) end
+      later[#later + 1] = { received.kind, bytes }
+    end
+  end
+
+  local function asker(output)
+    return function(what, n)
+      post(message.ASK, { output = output, what = what, n = n })
+      local answered = await_answer()
+      if answered.failure then error(answered.failure, 0) end
+      return answered
+    end
+  end
+
   return {
+    later = later,
     [message.TASK] = function(bytes)
       local document = wire.unpack(context, bytes)
       answer(post, document.id, tasks.run, task_env, document.task)
@@ -54,7 +98,7 @@ local function handlers_of(context, post, crew, member)
       local document = wire.unpack(context, bytes)
       answer(post, document.id, function()
         local stream = context.streams[document.node]
-        stream:run_job(rdds.of_blocks(env, document.blocks), document.time)
+        stream:run_job(remote_dataset(env, document.partitions, asker(document.output)), document.time)
         -- A batch that is complete has been seen.
         io.stdout:flush()
       end)
@@ -92,5 +136,9 @@ return function(crew, member)
   while C.sl_abi_crew_receive(crew, member, takes_shared, -1, received) == 1 do
     local handler = handlers[received.kind]
     if handler then handler(ffi.string(received.bytes, received.len)) end
+    while #handlers.later > 0 do
+      local kind, bytes = unpack(table.remove(handlers.later, 1))
+      handlers[kind](bytes)
+    end
   end
 end

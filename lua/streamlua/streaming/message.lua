@@ -11,7 +11,7 @@ return {
   -- To a member: {id, task}; back: {id, result} or {id, failure}.
   TASK = 2,
   RESULT = 3,
-  -- To the member of the output operations: {id, node, time, blocks}; back as for a task.
+  -- To the member of the output operations: {id, node, time, partitions}; back as for a task.
   OUTPUT = 4,
   -- To the driver: the program calls ssc:stop(options).
   STOP = 5,
@@ -28,6 +28,8 @@ return {
   RECEIVER_ENDED = 12,
   -- To the driver: {node, id, addr, len, n} lies in memory.
   BLOCK = 13,
-  -- To a member: leave.
-  LEAVE = 14,
+  -- From an output operation under way: {output, what, n}, what = 'blocks', 'count' or 'take'; back:
+  -- {blocks}, {count}, {items} or {failure}.
+  ASK = 14,
+  GIVE = 15,
 }

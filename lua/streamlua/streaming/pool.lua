@@ -9,6 +9,7 @@ local buffer = require 'string.buffer'
 local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
 local message = require 'streamlua.streaming.message'
+local site = require 'streamlua.streaming.site'
 local tasks = require 'streamlua.streaming.task'
 local wire = require 'streamlua.streaming.wire'
 
@@ -26,6 +27,8 @@ local function check(rc)
   end
   return rc
 end
+
+local answer
 
 ---@class streamlua.PoolOptions
 ---@field executors integer threads that run tasks
@@ -54,6 +57,9 @@ function M.new(options)
     jobs = {},
     resumable = {},
     last_id = 0,
+    -- Output operations under way by number: { rdd, blocks }.
+    outputs = {},
+    last_output = 0,
     ready = 0,
     ended = 0,
     handlers = {},
@@ -65,6 +71,7 @@ function M.new(options)
   check(C.sl_abi_crew_wakes(crew, options.context.handle))
   self.default_partitions = options.context.default_partitions
   self.fetch, self.free = wire.fetch, wire.free
+  self:on(message.ASK, function(document) answer(self, document) end)
   self.store = function(part) return { n = part.n, part = part } end
   return self
 end
@@ -215,12 +222,43 @@ function Pool:run(list, on_result)
   end)
 end
 
---- Runs an output operation on the thread for them.
-function Pool:run_output(node, time, blocks)
-  run_group(self, 1, nil, function(group, i)
-    send_task(self, group, i, self.output_member, message.OUTPUT,
-      { node = node, time = time, blocks = blocks })
+-- What an output operation asks of its dataset.
+local ANSWERS = {
+  blocks = function(output)
+    output.blocks = output.blocks or output.rdd:to_blocks()
+    return { blocks = output.blocks }
+  end,
+  count = function(output) return { count = output.rdd:count() } end,
+  take = function(output, n) return { items = output.rdd:take(n) } end,
+}
+
+function answer(self, document)
+  local output = self.outputs[document.output]
+  self:spawn(function()
+    local ok, result = pcall(ANSWERS[document.what], output, document.n)
+    if not ok then result = { failure = site.raised(result) } end
+    local packed, bytes = pcall(wire.pack, result)
+    if not packed then bytes = wire.pack({ failure = site.raised(bytes) }) end
+    check(C.sl_abi_crew_send(self.crew, self.output_member, message.GIVE, bytes, #bytes))
   end)
+end
+
+--- Runs an output operation on the thread for them; it asks for the records of its dataset as it needs
+--- them.
+function Pool:run_output(node, time, rdd)
+  self.last_output = self.last_output + 1
+  local number = self.last_output
+  local output = { rdd = rdd }
+  self.outputs[number] = output
+  local ok, raised = pcall(run_group, self, 1, nil, function(group, i)
+    send_task(self, group, i, self.output_member, message.OUTPUT,
+      { output = number, node = node, time = time, partitions = rdd.count_of_partitions })
+  end)
+  self.outputs[number] = nil
+  if output.blocks and output.blocks ~= rdd.blocks then
+    for _, block in ipairs(output.blocks) do wire.free(block) end
+  end
+  if not ok then error(raised, 0) end
 end
 
 --- Runs fn as a job: it may rest while its tasks run.

@@ -38,18 +38,13 @@ local function slots_of(context, executors)
 end
 
 -- Output operations of the program run on the pool's thread for them.
-local function output_runner(context, pool)
+local function output_runner(pool)
   return function(stream, rdd, time)
     if stream.runs_in_driver then
       stream:run_job(rdd, time)
       return
     end
-    local blocks = rdd:to_blocks()
-    local ok, raised = pcall(pool.run_output, pool, stream.node, time, blocks)
-    if blocks ~= rdd.blocks then
-      for _, block in ipairs(blocks) do context.env.free(block) end
-    end
-    if not ok then error(raised, 0) end
+    pool:run_output(stream.node, time, rdd)
   end
 end
 
@@ -75,7 +70,7 @@ local function connect(self, options)
   context.receivers = receivers.remote(context, pool)
   context.spawn = function(fn) pool:spawn(fn) end
   context.before_work = function() return pool:hear_all() end
-  context.run_output = output_runner(context, pool)
+  context.run_output = output_runner(pool)
   context.on_event = options.on_event
   pool.on_signal = function(number) on_signal(self, number) end
   pool:on(message.STOP, function(document) stop(self, 'stopped', document and document.graceful) end)
