@@ -7,40 +7,43 @@ local posix = { dirent = require 'posix.dirent', signal = require 'posix.signal'
   stat = require 'posix.sys.stat', poll = require 'posix.poll' }
 local process = require 'support.process'
 
--- Emits roots as long as it is told to; the sink writes what it saw of each key, and the spout at its
--- end how many roots it emitted. With `replay` what fails comes again.
+-- Emits numbered roots as long as it is told to. The sink writes what it saw; the spout, at its end,
+-- which roots it emitted last and which were acked. With `replay` what fails comes again.
 local SCRIPT = [[
 local streamlua = require 'streamlua'
 local keys = require 'keys'
 local source = streamlua.spout {
-  fields = { 'key' }, replay = true,
-  open = function(self, context) self.config = context.config; self.n = 0 end,
+  fields = { 'key', 'root' }, replay = true,
+  open = function(self, context) self.config, self.n, self.acked = context.config, 0, {} end,
   next_tuple = function(self, collector)
     self.n = self.n + 1
-    collector:emit({ keys.of(self.n) }, { id = self.n })
+    collector:emit({ keys.of(self.n), self.n }, { id = self.n })
   end,
+  ack = function(self, id) self.acked[#self.acked + 1] = id end,
   close = function(self)
     local file = assert(io.open(self.config.folder .. '/emitted', 'w'))
-    file:write(self.n)
+    file:write(self.n, '\n', table.concat(self.acked, '\n'), '\n')
     file:close()
   end,
 }
 local count = streamlua.bolt {
-  fields = { 'key', 'count' },
+  fields = { 'key', 'count', 'root' },
   prepare = function(self, context)
     self.counts = context:state('counts')
     if context.config.broken then error('no such table') end
   end,
   execute = function(self, tuple, collector)
-    collector:emit({ tuple.key, self.counts:add(tuple.key, 1) })
+    collector:emit({ tuple.key, self.counts:add(tuple.key, 1), tuple.root })
   end,
 }
 local sink = streamlua.bolt {
   prepare = function(self, context)
     self.file = assert(io.open(context.config.folder .. '/sink', 'a'))
+    -- What is acked is written, whoever dies.
+    self.file:setvbuf('no')
   end,
   execute = function(self, tuple)
-    self.file:write(tuple.key, ' ', tuple.count, '\n')
+    self.file:write(('%s %d %d\n'):format(tuple.key, tuple.count, tuple.root))
   end,
   cleanup = function(self) self.file:close() end,
 }
@@ -148,6 +151,11 @@ describe('a local topology', function()
     ok('activate', script)
     assert.equal('RUNNING', document('describe', script, '-o', 'json').state)
     assert.equal(4, run('submit', script).code)
+    assert.matches('==> container 1 <==\nworker: [^\n]+\n==> container 2 <==\n',
+      ok('logs', 'counts').stdout)
+    assert.equal(1, #document('logs', 'counts', '--container', '2', '--tail', '1', '-o',
+      'json').logs[1].lines)
+    assert.equal(3, run('logs', 'counts', '--container', '3').code)
     ok('kill', 'counts', '--wait', '5s')
     assert.same({}, processes())
     assert.same({ topologies = {} }, document('list', '-o', 'json'))
@@ -169,7 +177,7 @@ describe('a local topology', function()
     local result = process.run({ 'submit', script, '--set', 'broken=true' },
       { env = env, cwd = folder })
     assert.equal(1, result.code)
-    assert.matches('counts.lua:20: no such table', result.stderr, 1, true)
+    assert.matches('counts.lua:21: no such table', result.stderr, 1, true)
     assert.same({}, processes())
     assert.same({ topologies = {} }, document('list', '-o', 'json'))
     assert.equal(3, run('kill', 'counts').code)
@@ -203,15 +211,24 @@ describe('a local topology', function()
     assert.same(after, last)
   end)
 
-  -- The largest count that the sink saw of each key, added up, and the roots that were emitted.
-  local function counted()
-    local largest, sum = {}, 0
+  -- What sink and source wrote: the largest count of each key added up, the roots that the sink saw,
+  -- how many were emitted, and which were acked.
+  local function outcome()
+    local largest, result = {}, { sum = 0, seen = {}, acked = {} }
     for line in process.read_file(folder .. '/sink'):gmatch('[^\n]+') do
-      local key, count = line:match('^(%S+) (%d+)$')
+      local key, count, root = line:match('^(%S+) (%d+) (%d+)$')
       largest[key] = math.max(largest[key] or 0, tonumber(count))
+      result.seen[tonumber(root)] = true
     end
-    for _, count in pairs(largest) do sum = sum + count end
-    return sum, tonumber(process.read_file(folder .. '/emitted'))
+    for _, count in pairs(largest) do result.sum = result.sum + count end
+    for number in process.read_file(folder .. '/emitted'):gmatch('%d+') do
+      if result.emitted then
+        result.acked[#result.acked + 1] = tonumber(number)
+      else
+        result.emitted = tonumber(number)
+      end
+    end
+    return result
   end
 
   it('is updated under load: counts stay exact, processes that stay are the same', function()
@@ -234,9 +251,10 @@ describe('a local topology', function()
     ok('update', 'counts', '--containers', '3')
     assert.equal(3, #document('describe', 'counts', '-o', 'json').containers)
     ok('kill', 'counts', '--wait', '30s')
-    local sum, emitted = counted()
-    assert.is_true(emitted > 0)
-    assert.equal(emitted, sum)
+    local result = outcome()
+    assert.is_true(result.emitted > 0)
+    assert.equal(result.emitted, result.sum)
+    assert.equal(result.emitted, #result.acked)
   end)
 
   it('keeps its state when an update asks for what can not be, and a dry run touches nothing', function()
@@ -279,5 +297,35 @@ describe('a local topology', function()
     table.sort(codes)
     assert.equal(0, codes[1])
     assert.is_true(codes[2] == 0 or codes[2] == 4, codes[2])
+  end)
+
+  it('loses no root when workers and its topology master die', function()
+    ok('submit', script, '--set', 'message_timeout=2s')
+    local described = until_described(all_run)
+    -- The one without the source, which would not know any more what it has emitted.
+    local victim
+    for _, container in ipairs(described.containers) do
+      local has_source = false
+      for _, task in ipairs(container.tasks) do
+        has_source = has_source or task.component == 'source'
+      end
+      if not has_source then victim = container.id end
+    end
+    for _ = 1, 2 do
+      local pid = pids(described)[victim]
+      posix.signal.kill(pid, posix.signal.SIGKILL)
+      posix.signal.kill(process_of('topology-master'), posix.signal.SIGKILL)
+      described = until_described(function(now)
+        return all_run(now) and pids(now)[victim] ~= pid
+      end)
+    end
+    ok('kill', 'counts', '--wait', '30s')
+    local result = outcome()
+    for _, root in ipairs(result.acked) do
+      assert.is_true(result.seen[root], 'lost: ' .. root)
+    end
+    -- What is not acked was given up by the kill; there are never more in flight.
+    assert.is_true(result.emitted - #result.acked <= 20)
+    assert.is_true(#result.acked > 20)
   end)
 end)

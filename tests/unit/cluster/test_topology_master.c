@@ -1228,6 +1228,29 @@ test_a_death_of_any_worker_anywhere_leaves_one_plan_whole(void **state)
 }
 
 static void
+test_a_kill_at_any_time_of_an_update_ends_everything(void **state)
+{
+    bool is_over = false;
+    for (int at = 0; at < CRASH_STEPS && !is_over; at += CRASH_STRIDE) {
+        struct fixture *f = *state;
+        run(f);
+        send_update(f, 2, 4, 60000);
+        step(f, at);
+        is_over = f->answers > 0;
+        int before = f->answers;
+        send(f, SL_TM_KILL, &(struct sl_control_request){.time_limit_ms = 0});
+        UNTIL(f, f->answers == before + (is_over ? 1 : 2));
+        UNTIL(f, f->has_ended);
+        assert_int_equal(f->end_code, 0);
+        for (int i = 0; i < f->started; i++) {
+            assert_false(f->workers[i].is_alive);
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void
 test_an_update_planned_from_another_plan_conflicts(void **state)
 {
     struct fixture *f = *state;
@@ -1313,6 +1336,7 @@ main(void)
         TEST(test_a_topology_master_that_dies_in_an_update_leaves_the_old_plan_running),
         TEST(test_a_crash_of_the_topology_master_anywhere_leaves_one_plan_whole),
         TEST(test_a_death_of_any_worker_anywhere_leaves_one_plan_whole),
+        TEST(test_a_kill_at_any_time_of_an_update_ends_everything),
         TEST(test_an_update_planned_from_another_plan_conflicts),
         TEST(test_one_of_two_updates_at_once_conflicts),
         TEST(test_ids_that_the_launcher_gave_are_published),
