@@ -278,7 +278,7 @@ int32_t sl_abi_streaming_block_get(struct sl_streaming *context, int32_t node, i
                                    int32_t index, struct sl_streaming_block *out);
 
 /*
- * Makes a block generator for a receiver: rates as in the options, block ids are times.
+ * Makes a block generator for a receiver: rates as in the options; ids of blocks never repeat.
  * queue_max blocks wait at most. To be freed with sl_abi_block_generator_free.
  */
 struct sl_block_generator *sl_abi_block_generator_new(struct sl_streaming_clock *clock,
@@ -308,6 +308,10 @@ int32_t sl_abi_block_generator_pull(struct sl_block_generator *generator,
 
 /* Returns the clock time of the next cut, UNKNOWN when there will be none. */
 double sl_abi_block_generator_due(struct sl_block_generator *generator);
+
+/* Makes a block of what has been added, without waiting for the next cut:
+   sl_abi_block_generator_pull gives it. Any thread. */
+void sl_abi_block_generator_cut(struct sl_block_generator *generator);
 
 /* Stops taking records; what was added before comes out with sl_abi_block_generator_pull. Stopping
    twice is fine. Any thread. */

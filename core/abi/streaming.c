@@ -561,6 +561,14 @@ sl_abi_block_generator_due(struct sl_block_generator *generator)
 }
 
 void
+sl_abi_block_generator_cut(struct sl_block_generator *generator)
+{
+    if (generator != NULL) {
+        sl_block_generator_cut(generator);
+    }
+}
+
+void
 sl_abi_block_generator_stop(struct sl_block_generator *generator)
 {
     if (generator != NULL) {

@@ -69,15 +69,31 @@ sl_block_generator_start(struct sl_block_generator *self)
     return rc;
 }
 
-/* Makes a block of what the interval before `tick` brought. */
+/*
+ * The id of a block that is cut between two ticks: it must differ from those of ticks, of other
+ * such blocks, and of blocks that a generator before this one cut, in this process or an earlier
+ * one. It fits into the 53 bits that a Lua number holds: a mark, milliseconds until 2039, and a
+ * count.
+ */
+static uint64_t
+early_id(int64_t now)
+{
+    enum { COUNT_BITS = 11, ID_BITS = 52 };
+    static uint64_t count;
+    uint64_t mark = UINT64_C(1) << ID_BITS;
+    uint64_t number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) % (1u << COUNT_BITS);
+    return mark | (((uint64_t)now << COUNT_BITS) % mark) | number;
+}
+
+/* Makes a block of what has been added. */
 static void
-cut(struct sl_block_generator *self, int64_t tick)
+cut(struct sl_block_generator *self, uint64_t id)
 {
     if (self->buffered_records == 0) {
         return;
     }
     struct sl_cut_block *block = sl_calloc(1, sizeof(*block));
-    block->id = (uint64_t)(tick - self->timer.period_ms);
+    block->id = id;
     block->records = self->buffered_records;
     block->len = self->buffer.size;
     block->bytes = sl_buf_detach(&self->buffer);
@@ -92,7 +108,7 @@ cut_due(struct sl_block_generator *self)
 {
     int64_t tick = 0;
     while (self->queued < self->queue_max && sl_recurring_timer_fire(&self->timer, &tick)) {
-        cut(self, tick);
+        cut(self, (uint64_t)(tick - self->timer.period_ms));
         int64_t now = sl_recurring_timer_now(&self->timer);
         if (self->buffered_records == 0 && self->timer.next <= now) {
             /* Nothing left for the other ticks that have passed. */
@@ -167,12 +183,23 @@ sl_block_generator_due(struct sl_block_generator *self)
 }
 
 void
+sl_block_generator_cut(struct sl_block_generator *self)
+{
+    pthread_mutex_lock(&self->lock);
+    if (self->state == SL_BLOCK_GENERATOR_ACTIVE) {
+        cut_due(self);
+        cut(self, early_id(sl_recurring_timer_now(&self->timer)));
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
 sl_block_generator_stop(struct sl_block_generator *self)
 {
     pthread_mutex_lock(&self->lock);
     if (self->state == SL_BLOCK_GENERATOR_ACTIVE) {
         cut_due(self);
-        cut(self, self->timer.next);
+        cut(self, early_id(sl_recurring_timer_now(&self->timer)));
         sl_recurring_timer_stop(&self->timer, true);
     }
     self->state = SL_BLOCK_GENERATOR_STOPPED;

@@ -62,6 +62,9 @@ bool sl_block_generator_pull(struct sl_block_generator *self, struct sl_block_da
 /* When the next cut is due, SL_STREAMING_UNKNOWN when there will be none. */
 int64_t sl_block_generator_due(struct sl_block_generator *self);
 
+/* Makes a block of what has been added, without waiting for a tick or for room in the queue. */
+void sl_block_generator_cut(struct sl_block_generator *self);
+
 /* No more adds; all that was added before comes out by pulling, without waiting for a tick. */
 void sl_block_generator_stop(struct sl_block_generator *self);
 

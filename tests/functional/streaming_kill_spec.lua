@@ -100,6 +100,43 @@ local RECEIVER = PRELUDE .. [[
     end)
   return ssc]]
 
+-- A receiver of a source that counts and goes on behind the number it was told to be stored.
+local RELIABLE = PRELUDE .. [[
+  local ssc = streaming.context { name = 'kill', batch = '50ms', block_interval = '10ms',
+    checkpoint = folder .. 'state', write_ahead_log = true, max_rate = 500 }
+  listen(ssc)
+  local batches = 0
+  ssc:receiver_stream {
+      on_start = function(self)
+        local file = io.open(folder .. 'told')
+        self.n = file and file:read('*n') or 0
+        if file then file:close() end
+      end,
+      poll = function(self, r)
+        r:store_block { { self.n + 1, 1 }, { self.n + 2, 1 } }
+        step('stored')
+        self.n = self.n + 2
+        local file = assert(io.open(folder .. 'told.new', 'w'))
+        file:write(self.n)
+        file:close()
+        os.rename(folder .. 'told.new', folder .. 'told')
+        step('told')
+        return true
+      end,
+    }
+    :update_state_by_key(sum):checkpoint('100ms'):name('seen')
+    :foreach_rdd(function(rdd, time)
+      local keys, most = 0, 0
+      for _, pair in ipairs(rdd:collect()) do
+        keys, most = keys + 1, math.max(most, pair[1])
+      end
+      write('seen', time, keys, most)
+      step('after_output')
+      batches = batches + 1
+      if batches == 6 then ssc:stop { graceful = true } end
+    end)
+  return ssc]]
+
 -- Files that are numbers, in virtual time: step i writes the file i and goes on by a batch. Runs the steps
 -- of its arguments, from a clock time on and a first advance; kills itself when it reads the number KILL_AT.
 local FILES = [[
@@ -216,6 +253,28 @@ describe('a stream program that is killed', function()
         return result
       end)
       assert.is_true(before > 20)
+    end)
+  end)
+
+  it('SPARK-21525: has what a source was told to be stored', function()
+    process.with_folder(function(folder)
+      local path = folder .. '/program.lua'
+      process.write_file(path, RELIABLE)
+      assert.equal(0, run(path, nil, '2').code)
+      for _, name in ipairs { 'stored:1', 'told:2', 'submitted:1', 'stored:5', 'completed:1', 'told:4' } do
+        assert.equal(137, run(path, name, '2').code, name)
+      end
+      local last = run(path, nil, '2')
+      assert.equal(0, last.code, last.stderr)
+      local final
+      check_lines(process.read_file(folder .. '/out'), 50, function(_, _, result)
+        final = result
+        return result
+      end)
+      local keys, most = final:match('^(%d+) (%d+)$')
+      assert.equal(most, keys, 'numbers are missing')
+      assert.equal(process.read_file(folder .. '/told'), most)
+      assert.is_true(tonumber(most) > 20)
     end)
   end)
 

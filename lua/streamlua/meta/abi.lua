@@ -2606,7 +2606,7 @@ function C.sl_abi_streaming_block_count(context, node, time) end
 ---@return integer
 function C.sl_abi_streaming_block_get(context, node, time, index, out) end
 
---- Makes a block generator for a receiver: rates as in the options, block ids are times.
+--- Makes a block generator for a receiver: rates as in the options; ids of blocks never repeat.
 --- queue_max blocks wait at most. To be freed with sl_abi_block_generator_free.
 ---@param clock sl_streaming_clock|ffi.cdata*
 ---@param interval_ms integer|ffi.cdata*
@@ -2650,6 +2650,11 @@ function C.sl_abi_block_generator_pull(generator, out) end
 ---@param generator sl_block_generator|ffi.cdata*
 ---@return number
 function C.sl_abi_block_generator_due(generator) end
+
+--- Makes a block of what has been added, without waiting for the next cut:
+--- sl_abi_block_generator_pull gives it. Any thread.
+---@param generator sl_block_generator|ffi.cdata*
+function C.sl_abi_block_generator_cut(generator) end
 
 --- Stops taking records; what was added before comes out with sl_abi_block_generator_pull. Stopping
 --- twice is fine. Any thread.

@@ -60,13 +60,16 @@ function Handle:store(record)
   add(self, 1)
 end
 
---- Stores a list of records; they land in one block.
+--- Stores a list of records in one block. When it returns the block has been taken, and with a
+--- write-ahead log it is on the disk: a source may be told that it need not send them again.
 function Handle:store_block(list)
   if type(list) ~= 'table' then error('store_block: expected a list, got ' .. type(list), 2) end
   if #list == 0 then return end
   scratch:reset()
   for i = 1, #list do encode_into_scratch(self, list[i]) end
   add(self, #list)
+  C.sl_abi_block_generator_cut(self.runner.generator)
+  if not self.runner:flush() then error('the block could not be stored', 2) end
 end
 
 --- Ends the receiver and starts it again after `delay`.
@@ -141,14 +144,15 @@ function Runner:start()
   return true
 end
 
---- Hands the blocks over that have been cut.
+--- Hands the blocks over that have been cut; false when one was not taken.
 function Runner:flush()
   while C.sl_abi_block_generator_pull(self.generator, self.data) == 1 do
     if not self.sink.block(self.stream, self.data) then
       self.ending = self.ending or { message = 'a block could not be stored' }
-      return
+      return false
     end
   end
+  return true
 end
 
 --- Calls poll once and hands blocks over. Returns whether there was anything.

@@ -82,7 +82,9 @@ test_T128_what_was_added_comes_out_in_blocks(void **state)
     sl_block_generator_stop(&f.generator);
     sl_block_generator_stop(&f.generator);
     assert_int_equal(add(&f, 33, 33), SL_ECLOSED);
-    expect_block(&f, 800, 31, 32);
+    struct sl_block_data last;
+    assert_true(sl_block_generator_pull(&f.generator, &last));
+    assert_true(last.records == 2 && last.bytes[0] == 31 && last.id > 800);
     expect_none(&f);
     assert_int_equal(sl_block_generator_due(&f.generator), SL_STREAMING_UNKNOWN);
     sl_block_generator_destroy(&f.generator);
@@ -103,6 +105,45 @@ test_a_full_queue_stops_the_cuts_not_the_adding(void **state)
     expect_block(&f, 100, 2, 5);
     expect_none(&f);
     sl_block_generator_destroy(&f.generator);
+}
+
+static void
+test_ids_never_repeat_also_over_generators(void **state)
+{
+    (void)state;
+    uint64_t ids[40];
+    size_t count = 0;
+    for (int round = 0; round < 10; round++) {
+        struct fixture f;
+        /* All of them live within one interval. */
+        create(&f, 200, 10, 0, 0);
+        sl_streaming_clock_set(&f.clock, 150);
+        assert_int_equal(sl_block_generator_start(&f.generator), 0);
+        sl_block_generator_cut(&f.generator);
+        expect_none(&f);
+        for (uint8_t i = 1; i <= 2; i++) {
+            assert_int_equal(add(&f, i, i), 0);
+            sl_block_generator_cut(&f.generator);
+        }
+        if (round == 0) {
+            assert_int_equal(add(&f, 3, 3), 0);
+            sl_streaming_clock_set(&f.clock, 200);
+        }
+        assert_int_equal(add(&f, 4, 4), 0);
+        sl_block_generator_stop(&f.generator);
+        sl_block_generator_cut(&f.generator);
+        struct sl_block_data block;
+        while (sl_block_generator_pull(&f.generator, &block)) {
+            assert_int_equal(block.records, 1);
+            assert_true(block.id < UINT64_C(1) << 53);
+            for (size_t i = 0; i < count; i++) {
+                assert_int_not_equal(ids[i], block.id);
+            }
+            ids[count++] = block.id;
+        }
+        sl_block_generator_destroy(&f.generator);
+    }
+    assert_int_equal(count, 31);
 }
 
 static void
@@ -250,6 +291,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_T128_what_was_added_comes_out_in_blocks),
         cmocka_unit_test(test_a_full_queue_stops_the_cuts_not_the_adding),
+        cmocka_unit_test(test_ids_never_repeat_also_over_generators),
         cmocka_unit_test(test_arguments_are_checked),
         cmocka_unit_test(test_T142_the_maximum_bounds_a_new_rate),
         cmocka_unit_test(test_T143_published_rates_are_in_force),
