@@ -833,6 +833,11 @@ sl_data_link_peer(struct sl_data_link *self, int32_t container, const uint8_t *i
         sl_vec_push(&self->peers, peer);
     } else if (memcmp(peer->identity, identity, sizeof(peer->identity)) == 0 &&
                strcmp(peer->address.host, address.host) == 0 && peer->address.port == port) {
+        /* Perhaps it knows us only now. */
+        if (peer->conn == NULL) {
+            peer->retry_ms = SL_DATA_RETRY_MS;
+            peer_dial(peer);
+        }
         return 0;
     }
     struct conn *conn = peer->conn;

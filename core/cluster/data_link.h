@@ -77,7 +77,8 @@ uint16_t sl_data_link_port(const struct sl_data_link *self);
 void sl_data_link_set_topology(struct sl_data_link *self, const char *topology_id);
 /*
  * Says which process a container is and where it listens.  A process that it was before is spoken
- * to no more.  Its own container is ignored.  SL_EINVAL for a number or host that can not be.
+ * to no more, and one that is not connected is tried at once.  Its own container is ignored.
+ * SL_EINVAL for a number or host that can not be.
  */
 int sl_data_link_peer(struct sl_data_link *self, int32_t container, const uint8_t *identity,
                       const char *host, uint16_t port);

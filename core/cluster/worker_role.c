@@ -27,6 +27,8 @@
 enum {
     /* How often a drain looks whether it is over. */
     DRAIN_LOOK_MS = 2,
+    /* How long a plan that runs waits for connections: peers may hear of this worker later. */
+    PEERS_WAIT_MS = 500,
 };
 
 /* A drain that waits for the end of what is under way. */
@@ -67,6 +69,7 @@ struct sl_worker_role {
     struct sl_rpc_request *plan_request;
     uint32_t plan_number;
     bool is_plan_run;
+    struct sl_timer peers_timer;
     bool is_active;
     struct drain *drain;
     struct sl_buf scratch;
@@ -161,18 +164,35 @@ word_new(struct sl_worker_role *self, const char *text, size_t len)
 /* ---- plans ---------------------------------------------------------------------------------- */
 
 static void
-plan_answer_if_run(struct sl_worker_role *self)
+plan_answer(struct sl_worker_role *self)
 {
-    int32_t connected;
-    if (self->plan_request == NULL || !self->is_plan_run ||
-        sl_data_link_peers(self->links, &connected) != connected) {
-        return;
-    }
     struct sl_worker_ready ready = {self->plan.plan_version, self->plan.epoch};
     sl_buf_clear(&self->scratch);
     sl_worker_ready_encode(&ready, &self->scratch);
     sl_rpc_reply(self->plan_request, self->scratch.data, self->scratch.size);
     self->plan_request = NULL;
+    sl_timer_stop(&self->peers_timer);
+}
+
+static void
+plan_answer_if_run(struct sl_worker_role *self)
+{
+    int32_t connected;
+    if (self->plan_request != NULL && self->is_plan_run &&
+        sl_data_link_peers(self->links, &connected) == connected) {
+        plan_answer(self);
+    }
+}
+
+/* What is for the peers that are missing waits in queues. */
+static void
+peers_waited(void *ctx, uint64_t ticket)
+{
+    struct sl_worker_role *self = ctx;
+    (void)ticket;
+    if (self->plan_request != NULL && self->is_plan_run) {
+        plan_answer(self);
+    }
 }
 
 static void
@@ -306,6 +326,7 @@ plan_answered(struct sl_worker_role *self, const struct word *word)
     self->is_plan_run = true;
     self->is_active = self->plan.state == SL_TOPOLOGY_RUNNING;
     sl_data_link_keep(self->links, is_peer_wanted, self);
+    sl_timer_start(self->loop, &self->peers_timer, PEERS_WAIT_MS, peers_waited, self);
     plan_answer_if_run(self);
 }
 
@@ -649,6 +670,7 @@ end(void *ctx)
     struct sl_worker_role *self = ctx;
     struct sl_map_u64_entry *entry;
     sl_timer_stop(&self->master_timer);
+    sl_timer_stop(&self->peers_timer);
     if (self->drain != NULL) {
         struct sl_worker_drained drained = drained_now(self);
         drain_answer(self, &drained);

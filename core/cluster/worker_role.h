@@ -8,8 +8,8 @@
  *     topology master <--rpc--> role --SL_EVENT_ROLE--> owner --commands--> executors
  *     other workers   <--tcp--> role <--rings--> executors
  *
- * A plan is answered when its tasks run and all registered peers are connected.  Draining, counters
- * and heartbeats are the role's own.
+ * A plan is answered when its tasks run and all registered peers are connected, or have not been
+ * for a while.  Draining, counters and heartbeats are the role's own.
  */
 
 #include <stddef.h>

@@ -6,7 +6,7 @@ local json = require 'streamlua.json'
 local process = require 'support.process'
 local unistd = require 'posix.unistd'
 
-local NUMBERS = 3000
+local NUMBERS = 1500
 
 -- Two spouts, a bolt between, a keyed count and a sink that says what it has seen in the end.
 local SCRIPT = [[

@@ -180,9 +180,9 @@ static void
 test_faults_of_the_network_lose_and_double_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         reset_line();
-        tuples = 20000;
+        tuples = 10000;
         struct net *net = net_new(3, seed);
         net_tell_all(net);
         for (int i = 0; i < 60; i++) {
@@ -293,11 +293,14 @@ test_only_the_process_that_the_plan_names_is_spoken_to(void **state)
     net_run(net, 3000);
     assert_int_equal(connected(net, 0), 0);
     assert_int_equal(connected(net, 1), 0);
-    /* The plan with the new process comes later than its first attempts. */
+    /* The plan with the new process comes later than its first attempts. It tries again at once
+     * when the plan comes to it once more. */
     net_tell(net, 0, 1);
-    net_run(net, 3000);
+    net_tell(net, 1, 0);
+    net_run(net, 20);
     assert_int_equal(connected(net, 0), 1);
     assert_int_equal(connected(net, 1), 1);
+    net_run(net, 3000);
     check_done(net);
     net_free(net);
     reset_line();

@@ -92,7 +92,7 @@ static void
 test_breaks_of_connections_lose_and_double_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         reset_line();
         is_tracked = seed % 2 == 0;
         struct sites *sites = line_new(3, seed);
@@ -325,7 +325,7 @@ static void
 test_malformed_bytes_are_refused_and_touch_nothing_else(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= 150; seed++) {
         struct sites *sites = pair_with_bytes(seed);
         struct sl_buf *bytes = &sites->wires[0][1].bytes;
         for (int i = 0; i < 1 + (int)(seed % 3); i++) {
