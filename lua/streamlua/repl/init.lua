@@ -136,7 +136,10 @@ local function round(session, editor, state)
   end
   state.interrupts = 0
   editor:remember(line)
-  session:feed(line)
+  -- What is pasted comes as one line of several, and is taken as if it had been typed.
+  for part in (line .. '\n'):gmatch('([^\n]*)\n') do
+    if session:feed(part) == 'error' or session.is_over then break end
+  end
   session.context.stdout:flush()
   return not session.is_over
 end
