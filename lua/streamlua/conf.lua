@@ -114,7 +114,9 @@ local function cluster_layer(name, source)
   end
   local path, places = M.cluster_file(name)
   if path then
-    return file_layer(path, ('conf/%s.lua'):format(name))
+    local layer = file_layer(path, ('conf/%s.lua'):format(name))
+    layer.is_cluster = true
+    return layer
   end
   local names = cluster_names(places)
   fail('not_found', ("cluster '%s'"):format(name), ('no conf/%s.lua'):format(name),
@@ -296,7 +298,7 @@ function M.source_of(layer, path)
   elseif line then
     text = ('%s:%d'):format(layer.text, line)
   end
-  return { text = text, file = layer.path, line = line }
+  return { text = text, is_cluster = layer.is_cluster, file = layer.path, line = line }
 end
 
 local function first_of(layers, key)
@@ -347,7 +349,8 @@ end
 
 --- The cluster's defaults of the topology config: settings of scope 'topology' that a file, the
 --- environment or --set names, and the open table `config`. Built-in values are left out: they are
---- the topology's own defaults.
+--- the topology's own defaults. So is the scheduler of conf/CLUSTER.lua, which is that of submitted
+--- topologies alone.
 ---@param config table result of `load`
 ---@return table
 function M.topology_defaults(config)
@@ -357,8 +360,9 @@ function M.topology_defaults(config)
   end
   for _, entry in ipairs(schema) do
     local source = config.source[entry.name]
-    if entry.scope == 'topology' and entry.type ~= 'table' and source
-        and source.text ~= 'built in' then
+    local is_own = source and (source.text == 'built in'
+      or (source.is_cluster and entry.name == 'scheduler'))
+    if entry.scope == 'topology' and entry.type ~= 'table' and source and not is_own then
       result[entry.name] = config.values[entry.name]
     end
   end

@@ -290,8 +290,9 @@ describe('settings', function()
   it('give the cluster\'s defaults of the topology config', function()
     write('streamlua.conf.lua',
       "return { max_spout_pending = 10, state_timeout = '2s', config = { input = 'x' } }")
-    assert.same({ max_spout_pending = 10, input = 'x', scheduler = 'packed' },
-      conf.topology_defaults(conf.load()))
+    assert.same({ max_spout_pending = 10, input = 'x' }, conf.topology_defaults(conf.load()))
+    write('streamlua.conf.lua', "return { scheduler = 'even' }")
+    assert.same({ scheduler = 'even' }, conf.topology_defaults(conf.load()))
   end)
 
   it('include other files', function()

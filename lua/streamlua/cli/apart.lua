@@ -26,7 +26,7 @@ end
 ---@return any value
 function M.build(context, path, build)
   local timeout = context.timeout or script.TIMEOUT
-  local defaults = context.settings.config
+  local defaults = context.defaults
   local result = isolated.run(function()
     local ok, value = pcall(function()
       local t = script.load_valid(context, path, { defaults = defaults })

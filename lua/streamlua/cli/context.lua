@@ -21,10 +21,11 @@ local Context = {}
 
 -- Settings are read from files on first use: `version` and `help` work with a broken file.
 function Context.__index(self, key)
-  if key == 'settings' or key == 'config' then
+  if key == 'settings' or key == 'config' or key == 'defaults' then
     local config = conf.load(rawget(self, 'conf_options'))
     rawset(self, 'config', config)
     rawset(self, 'settings', config.values)
+    rawset(self, 'defaults', conf.topology_defaults(config))
     return rawget(self, key)
   end
   return Context[key]

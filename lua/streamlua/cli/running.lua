@@ -96,7 +96,7 @@ end
 ---@param parallelism table<string, integer>? by component
 ---@return table
 function M.prepare(context, path, parallelism)
-  local defaults = context.settings.config
+  local defaults = context.defaults
   return apart.build(context, path, function(topology)
     for _, component in ipairs(topology.components) do
       component.parallelism = parallelism and parallelism[component.name] or component.parallelism

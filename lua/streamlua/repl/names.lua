@@ -114,7 +114,7 @@ function M.make(session)
   --- Example: t = load_topology 'wordcount.lua'
   function names.load_topology(path)
     expect(path, 'string', 'load_topology takes the path of a script')
-    local t, failure = load.script(path, { set = context.set, defaults = context.settings.config })
+    local t, failure = load.script(path, { set = context.set, defaults = context.defaults })
     if not t then
       local where = failure.line and ('%s:%d'):format(failure.file, failure.line)
         or ("script '%s'"):format(path)
@@ -268,7 +268,7 @@ function M.run(session, t, opts)
   if interrupt then interrupt.disarm() end
   local outcome = require('streamlua.runtime.run').run(t, {
     ttl_ms = ttl, executors = opts.executors, set = session.context.set,
-    defaults = session.context.settings.config, catch_signals = true,
+    defaults = session.context.defaults, catch_signals = true,
     on_error = error_lines.new(function(line) session.context.stderr:write(line, '\n') end),
   })
   if interrupt then interrupt.open() end

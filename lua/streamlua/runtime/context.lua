@@ -35,18 +35,34 @@ function Context:readers(stream)
   return readers
 end
 
+local function check_name(name, what)
+  if type(name) ~= 'string' then
+    error(("context:%s: expected a name, a string, got %s"):format(what, type(name)), 3)
+  end
+end
+
 --- A counter of this task by name: `:inc([n])`, `:value()`.
-function Context:counter(name) return self._rt.metrics:counter(name) end
+function Context:counter(name)
+  check_name(name, 'counter')
+  return self._rt.metrics:counter(name)
+end
 
 --- A gauge of this task by name: `:set(x)`, `:value()`.
-function Context:gauge(name) return self._rt.metrics:gauge(name) end
+function Context:gauge(name)
+  check_name(name, 'gauge')
+  return self._rt.metrics:gauge(name)
+end
 
 --- A histogram of this task by name: `:record(x)`, `:quantile(q)`, `:mean()`, `:count()`.
-function Context:histogram(name) return self._rt.metrics:histogram(name) end
+function Context:histogram(name)
+  check_name(name, 'histogram')
+  return self._rt.metrics:histogram(name)
+end
 
 --- Keyed state of this task by name, off the Lua heap.
 ---@param name string
 function Context:state(name)
+  check_name(name, 'state')
   local states = self._rt.states
   local found = states[name]
   if not found then

@@ -15,8 +15,8 @@ local codes = { EINVAL = 'bad-script', EUSER = 'raised', ENOTFOUND = 'not-found'
   ELIMIT = 'too-large' }
 
 -- Runs in the child: everything that is known of the script, as data.
-local function examine(path, set)
-  local program, err = load.script(path, { set = set })
+local function examine(path, set, defaults)
+  local program, err = load.script(path, { set = set, defaults = defaults })
   if not program then
     return { load_error = { code = err.code, message = err.message, hint = err.hint, file = err.file,
       line = err.line, traceback = err.traceback } }
@@ -97,7 +97,8 @@ return {
   end,
   run = function(context, args)
     local timeout = context.timeout or DEFAULT_TIMEOUT
-    local result = isolated.run(function() return examine(args.script, context.set) end,
+    local defaults = context.defaults
+    local result = isolated.run(function() return examine(args.script, context.set, defaults) end,
       { timeout = timeout })
     local report = report_of(args.script, result, timeout)
     local err = report.load_error

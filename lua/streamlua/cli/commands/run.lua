@@ -85,7 +85,7 @@ end
 
 -- The program of the script, without errors, and with what executors load it.
 local function load_program(context, args)
-  local options = { set = context.set, defaults = context.settings.config }
+  local options = { set = context.set, defaults = context.defaults }
   -- A stream program goes on where its checkpoint ends.
   require('streamlua.streaming.mode').is_automatic = true
   -- Its code becomes this process's, so it can not be loaded in one of its own as other commands do.

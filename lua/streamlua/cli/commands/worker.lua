@@ -41,9 +41,9 @@ local function with_fixed_plan(context, args)
   local own = own_row(context, fixed, args.container)
   if not args.script then context:fail('usage', 'worker', 'a fixed plan needs a SCRIPT') end
   local topology = script.load(context, args.script,
-    { defaults = context.settings.config, is_limited = true })
+    { defaults = context.defaults, is_limited = true })
   return topology, { fixed = fixed, host = own.host, data_port = own.port, identity = own.identity,
-    set = context.set, defaults = context.settings.config }
+    set = context.set, defaults = context.defaults }
 end
 
 local function from_state_manager(context, args, settings)
