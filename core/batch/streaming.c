@@ -46,7 +46,7 @@ check_options(const struct sl_streaming_options *options)
         {"receiver restart delay", options->receiver_restart_ms, 0},
         {"log interval", options->wal_rolling_ms, 1},
         {"number of concurrent jobs", options->concurrent_jobs, 1},
-        {"number of batches made up", options->catch_up_max, 1},
+        {"number of batches made up", options->catch_up_max, 0},
         {"number of retained batches", options->retained_batches, 1},
         {"number of checkpoints kept", options->checkpoint_keep, 2},
     };

@@ -20,10 +20,17 @@ static const struct sl_pb_limits checkpoint_limits = {
     .max_fields = 4 * 1024 * 1024,
 };
 
-static char *
-text_or_empty(const char *text)
+static ProtobufCBinaryData
+bytes_of(const char *text)
 {
-    return text != NULL ? MUTABLE(text) : MUTABLE("");
+    return (ProtobufCBinaryData){text != NULL ? strlen(text) : 0, MUTABLE(text)};
+}
+
+/* The bytes with a NUL behind them. */
+static const char *
+text_of(struct sl_arena *arena, ProtobufCBinaryData bytes)
+{
+    return sl_arena_strndup(arena, bytes.len > 0 ? (const char *)bytes.data : "", bytes.len);
 }
 
 static void
@@ -34,7 +41,7 @@ encode_allocated(const struct sl_block_event *event, struct sl_buf *out)
     Streamlua__AllocatedInput **pointers = sl_calloc(event->input_count, sizeof(*pointers));
     for (size_t i = 0; i < event->input_count; i++) {
         streamlua__allocated_input__init(&inputs[i]);
-        inputs[i].input = MUTABLE(event->inputs[i].name);
+        inputs[i].input = bytes_of(event->inputs[i].name);
         inputs[i].n_ids = event->inputs[i].id_count;
         inputs[i].ids = MUTABLE(event->inputs[i].ids);
         pointers[i] = &inputs[i];
@@ -54,11 +61,11 @@ static void
 encode_added(const struct sl_block_event *event, struct sl_buf *out)
 {
     Streamlua__BlockAdded added = STREAMLUA__BLOCK_ADDED__INIT;
-    added.input = MUTABLE(event->input);
+    added.input = bytes_of(event->input);
     added.id = event->block.id;
     added.records = event->block.records;
-    added.worker = text_or_empty(event->block.worker);
-    added.wal_path = text_or_empty(event->block.wal_path);
+    added.worker = bytes_of(event->block.worker);
+    added.wal_path = bytes_of(event->block.wal_path);
     added.wal_offset = event->block.wal_offset;
     added.wal_length = event->block.wal_length;
     added.logged_at = event->time;
@@ -97,16 +104,16 @@ sl_block_event_encode(const struct sl_block_event *event, struct sl_buf *out)
 }
 
 static void
-read_added(const Streamlua__BlockAdded *added, struct sl_block_event *event)
+read_added(const Streamlua__BlockAdded *added, struct sl_arena *arena, struct sl_block_event *event)
 {
     event->kind = SL_BLOCK_EVENT_ADDED;
-    event->input = added->input;
+    event->input = text_of(arena, added->input);
     event->time = added->logged_at;
     event->block = (struct sl_streaming_block){
         .id = added->id,
         .records = added->records,
-        .worker = added->worker,
-        .wal_path = added->wal_path,
+        .worker = text_of(arena, added->worker),
+        .wal_path = text_of(arena, added->wal_path),
         .wal_offset = added->wal_offset,
         .wal_length = added->wal_length,
     };
@@ -119,8 +126,9 @@ read_allocated(const Streamlua__BlocksAllocated *allocated, struct sl_arena *are
     struct sl_block_event_input *inputs =
         sl_arena_calloc(arena, allocated->n_inputs, sizeof(*inputs));
     for (size_t i = 0; i < allocated->n_inputs; i++) {
-        inputs[i] = (struct sl_block_event_input){
-            allocated->inputs[i]->input, allocated->inputs[i]->ids, allocated->inputs[i]->n_ids};
+        const Streamlua__AllocatedInput *input = allocated->inputs[i];
+        inputs[i] =
+            (struct sl_block_event_input){text_of(arena, input->input), input->ids, input->n_ids};
     }
     event->kind = SL_BLOCK_EVENT_ALLOCATED;
     event->time = allocated->time;
@@ -144,7 +152,7 @@ sl_block_event_decode(const uint8_t *bytes, size_t len,
     struct sl_block_event event = {0};
     switch (message->event_case) {
     case STREAMLUA__BLOCK_EVENT__EVENT_ADDED:
-        read_added(message->added, &event);
+        read_added(message->added, &arena, &event);
         break;
     case STREAMLUA__BLOCK_EVENT__EVENT_ALLOCATED:
         read_allocated(message->allocated, &arena, &event);
@@ -169,7 +177,7 @@ node_to_message(struct sl_arena *arena, const struct sl_checkpoint_stream *strea
 {
     Streamlua__StreamingNode *node = sl_arena_alloc(arena, sizeof(*node));
     streamlua__streaming_node__init(node);
-    node->name = MUTABLE(stream->name);
+    node->name = bytes_of(stream->name);
     node->flags = stream->flags;
     node->n_saved = stream->saved_count;
     node->saved = sl_arena_calloc(arena, stream->saved_count, sizeof(void *));
@@ -177,7 +185,7 @@ node_to_message(struct sl_arena *arena, const struct sl_checkpoint_stream *strea
         Streamlua__SavedDataset *saved = sl_arena_alloc(arena, sizeof(*saved));
         streamlua__saved_dataset__init(saved);
         saved->time = stream->saved[i].time;
-        saved->text = MUTABLE(stream->saved[i].text);
+        saved->text = bytes_of(stream->saved[i].text);
         node->saved[i] = saved;
     }
     return node;
@@ -189,9 +197,9 @@ checkpoint_to_message(struct sl_arena *arena, const struct sl_checkpoint *checkp
 {
     streamlua__streaming_checkpoint__init(message);
     message->format = SL_CHECKPOINT_FORMAT;
-    message->name = text_or_empty(checkpoint->name);
-    message->script = text_or_empty(checkpoint->script);
-    message->script_hash = text_or_empty(checkpoint->script_hash);
+    message->name = bytes_of(checkpoint->name);
+    message->script = bytes_of(checkpoint->script);
+    message->script_hash = bytes_of(checkpoint->script_hash);
     message->time = checkpoint->time;
     message->zero_time = checkpoint->zero_time;
     message->batch_ms = checkpoint->batch_ms;
@@ -208,8 +216,8 @@ checkpoint_to_message(struct sl_arena *arena, const struct sl_checkpoint *checkp
     for (size_t i = 0; i < checkpoint->setting_count; i++) {
         Streamlua__StreamingSetting *setting = sl_arena_alloc(arena, sizeof(*setting));
         streamlua__streaming_setting__init(setting);
-        setting->key = MUTABLE(checkpoint->settings[i].key);
-        setting->value = MUTABLE(checkpoint->settings[i].value);
+        setting->key = bytes_of(checkpoint->settings[i].key);
+        setting->value = bytes_of(checkpoint->settings[i].value);
         message->settings[i] = setting;
     }
 }
@@ -239,13 +247,14 @@ read_node(struct sl_arena *arena, const Streamlua__StreamingNode *node,
           struct sl_checkpoint_stream *stream)
 {
     *stream = (struct sl_checkpoint_stream){
-        .name = node->name,
+        .name = text_of(arena, node->name),
         .flags = node->flags,
         .saved = sl_arena_calloc(arena, node->n_saved, sizeof(stream->saved[0])),
         .saved_count = node->n_saved,
     };
     for (size_t i = 0; i < node->n_saved; i++) {
-        stream->saved[i] = (struct sl_streaming_saved){node->saved[i]->time, node->saved[i]->text};
+        stream->saved[i] =
+            (struct sl_streaming_saved){node->saved[i]->time, text_of(arena, node->saved[i]->text)};
     }
 }
 
@@ -264,9 +273,9 @@ sl_checkpoint_decode(const uint8_t *bytes, size_t len, struct sl_checkpoint *out
         return sl_err_set(SL_EPROTO, "it is of format %u; this version reads format %d",
                           message->format, SL_CHECKPOINT_FORMAT);
     }
-    out->name = message->name;
-    out->script = message->script;
-    out->script_hash = message->script_hash;
+    out->name = text_of(arena, message->name);
+    out->script = text_of(arena, message->script);
+    out->script_hash = text_of(arena, message->script_hash);
     out->time = message->time;
     out->zero_time = message->zero_time;
     out->batch_ms = message->batch_ms;
@@ -282,8 +291,8 @@ sl_checkpoint_decode(const uint8_t *bytes, size_t len, struct sl_checkpoint *out
     out->setting_count = message->n_settings;
     out->settings = sl_arena_calloc(arena, message->n_settings, sizeof(out->settings[0]));
     for (size_t i = 0; i < message->n_settings; i++) {
-        out->settings[i] =
-            (struct sl_checkpoint_setting){message->settings[i]->key, message->settings[i]->value};
+        out->settings[i] = (struct sl_checkpoint_setting){
+            text_of(arena, message->settings[i]->key), text_of(arena, message->settings[i]->value)};
     }
     return 0;
 }

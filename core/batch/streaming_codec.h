@@ -43,8 +43,7 @@ void sl_block_event_encode(const struct sl_block_event *event, struct sl_buf *ou
 int sl_block_event_decode(const uint8_t *bytes, size_t len,
                           int (*each)(void *ctx, const struct sl_block_event *event), void *ctx);
 
-/* Appends the bytes of a checkpoint. SL_ELIMIT when they are too many, SL_EINVAL when a text is no
- * UTF-8. */
+/* Appends the bytes of a checkpoint. SL_ELIMIT when they are too many. */
 int sl_checkpoint_encode(const struct sl_checkpoint *checkpoint, struct sl_buf *out);
 
 /* Reads a checkpoint into memory of its own. SL_EPROTO, SL_ELIMIT. */

@@ -73,12 +73,12 @@ static void
 encode(int64_t time, struct sl_buf *out)
 {
     int64_t pending[] = {time - 1000, time};
-    struct sl_streaming_saved saved[] = {{500, "state/a-500"}, {1000, "state/a-1000"}};
+    struct sl_streaming_saved saved[] = {{500, "state/a-500"}, {1000, "state/a-1000\xe9"}};
     struct sl_checkpoint_stream streams[] = {
         {"in", SL_STREAMING_INPUT, NULL, 0},
         {"counts", SL_STREAMING_STATEFUL, saved, 2},
     };
-    struct sl_checkpoint_setting settings[] = {{"key", "value"}, {"other", ""}};
+    struct sl_checkpoint_setting settings[] = {{"key", "value"}, {"other", "\xff\xfe"}};
     struct sl_checkpoint checkpoint = {
         .name = "wc",
         .script = "wc.lua",
@@ -128,7 +128,7 @@ test_what_is_stored_is_read(void **state)
     assert_int_equal(read.streams[1].flags, SL_STREAMING_STATEFUL);
     assert_int_equal(read.streams[1].saved_count, 2);
     assert_int_equal(read.streams[1].saved[1].time, 1000);
-    assert_string_equal(read.streams[1].saved[1].text, "state/a-1000");
+    assert_string_equal(read.streams[1].saved[1].text, "state/a-1000\xe9");
     /* T118: settings come back as they were. */
     assert_int_equal(read.setting_count, 2);
     assert_string_equal(read.settings[0].key, "key");
