@@ -89,7 +89,7 @@ describe('streamlua run on a stream program', function()
         return x
       end):foreach_rdd(function(rdd)
         n = n + 1
-        if n == 2 then ssc:stop() end
+        if n == 3 then ssc:stop() end
         rdd:collect()
       end)
       return ssc]], function(path, folder)

@@ -9,6 +9,7 @@
 -- batch, runs them (here, or with the help of a pool; see env), tells listeners, and sleeps in C. With a
 -- manual clock `advance` moves the time to whatever is due next and works, so nothing ever sleeps.
 
+local lfs = require 'lfs'
 local abi = require 'streamlua.abi'
 local clocks = require 'streamlua.streaming.clock'
 local err = require 'streamlua.err'
@@ -40,6 +41,8 @@ M.Context = Context
 
 -- The context that is active in this Lua state.
 local active
+
+local keep_block
 
 ---------------------------------------------------------------------------------------------------
 -- options
@@ -145,6 +148,27 @@ local function raise_last(what)
   site.raise('%s: %s', what, tostring(failure))
 end
 
+-- The folder for datasets on the disk, made when it is first needed.
+local function disk_folder(self)
+  if not self.disk_dir then
+    self.disk_dir = os.tmpname()
+    os.remove(self.disk_dir)
+    assert(lfs.mkdir(self.disk_dir))
+  end
+  return self.disk_dir
+end
+
+-- A block as its level says.
+function keep_block(self, block, level)
+  if level == 'disk' then return wire.to_disk(block, disk_folder(self)) end
+  if level == 'memory_serialized' and block.part then
+    local stored = wire.own(wire.store(block.part))
+    wire.free(block)
+    return stored
+  end
+  return block
+end
+
 ---@class streamlua.StreamingOptions
 ---@field name string
 ---@field batch number|string
@@ -233,6 +257,7 @@ function M.new(options)
   self.receivers = receivers.inline(self)
   self.env = rdds.inline({ default_partitions = self.default_partitions })
   self.env.fetch, self.env.free = wire.fetch, wire.free
+  self.env.keep = function(block, level) return keep_block(self, block, level) end
   for _, name in ipairs(recovery.SETTINGS) do self.settings[name] = options[name] end
   if options.remember ~= nil then self:remember(options.remember) end
   return self
@@ -329,7 +354,7 @@ function Context:dataset(stream, time)
   if not stream.compute then return nil end
   local rdd = stream:compute(time)
   if not rdd then return nil end
-  if bit.band(marks, MARK_PERSIST) ~= 0 then rdd:persist() end
+  if bit.band(marks, MARK_PERSIST) ~= 0 then rdd:persist(stream.storage_level) end
   rdd.must_save = bit.band(marks, MARK_CHECKPOINT) ~= 0
   return self:remember_dataset(stream, time, rdd)
 end
@@ -547,7 +572,11 @@ end
 function Context:leave()
   if active == self then active = nil end
   if self.clock then self.clock:leave(self) end
-  if self.on_leave then self.on_leave() end
+  if self.disk_dir then
+    for _, rdd in pairs(self.datasets) do rdd:release() end
+    lfs.rmdir(self.disk_dir)
+    self.disk_dir = nil
+  end
 end
 
 ---------------------------------------------------------------------------------------------------
@@ -688,6 +717,9 @@ function Context:advance(duration)
   self:work_to_rest()
 end
 
+-- How long receivers in this thread rest when nothing else is due.
+local RECEIVER_PAUSE_MS = 20
+
 local function check_failure(self)
   if self.failure then error(self.failure, 0) end
 end
@@ -715,7 +747,9 @@ function Context:await_termination(duration)
     end
     local left = deadline and deadline - C.sl_abi_monotonic_ms() or 1000
     if left <= 0 then return false end
-    C.sl_abi_streaming_wait(self.handle, math.ceil(math.min(left, 1000)))
+    -- Receivers that run here are asked for records in between.
+    local most = next(self.receivers.runners) and RECEIVER_PAUSE_MS or 1000
+    C.sl_abi_streaming_wait(self.handle, math.ceil(math.min(left, most)))
   end
 end
 

@@ -419,6 +419,10 @@ function prepare(self)
   PREPARE[self.op](self)
   if self.is_persisted and not self.blocks then
     self.blocks = run_tasks(self, function() return { kind = 'store' } end)
+    local keep = self.env.keep
+    if keep then
+      for i, block in ipairs(self.blocks) do self.blocks[i] = keep(block, self.is_persisted) end
+    end
   end
 end
 M.prepare = prepare
@@ -555,10 +559,11 @@ end
 ---------------------------------------------------------------------------------------------------
 -- keeping
 
---- Keeps the records once they are computed.
+--- Keeps the records once they are computed. Levels: memory, memory_serialized (off the Lua heap), disk.
+---@param level? string 'memory' when missing
 ---@return streamlua.Rdd self
-function Rdd:persist()
-  self.is_persisted = true
+function Rdd:persist(level)
+  self.is_persisted = level or 'memory'
   return self
 end
 Rdd.cache = Rdd.persist

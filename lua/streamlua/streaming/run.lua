@@ -65,6 +65,7 @@ end
 
 local function connect(self, options)
   local context, pool = self.context, self.pool
+  pool.keep = context.env.keep
   context.env = pool
   context.is_driven = true
   context.receivers = receivers.remote(context, pool)

@@ -708,6 +708,20 @@ local function datasets_in(stream, from, to)
   return out
 end
 
+-- Keys of a window without filter from which on the user is told that they stay.
+local MANY_KEYS = 10000
+
+-- Says that keys stay, again each time there are twice as many.
+local function warn_of_growth(stream, drops_empty)
+  if drops_empty then return end
+  local total = 0
+  for _, size in ipairs(stream.tables.sizes) do total = total + size end
+  if total < (stream.warns_at or MANY_KEYS) then return end
+  stream.warns_at = 2 * total
+  stream.context:warn('%s: %s keeps %d keys, also those without records in the window; a filter or drop_empty '
+    .. 'lets them go', stream.call_site, stream.node_name, total)
+end
+
 --- The incremental form of a reduced window: values that leave are taken out with `inverse`.
 ---@param self streamlua.DStream pairs
 ---@param options table f, inverse, filter (descriptors), window_ms, slide_ms, partitions, drops_empty
@@ -763,6 +777,7 @@ function M.incremental(self, op, options)
       for _, dataset in ipairs(made.whole) do made.is_local = made.is_local or dataset.is_local end
       made.on_ready = function()
         stream.must_rebuild = false
+        warn_of_growth(stream, options.drops_empty)
         made.old, made.new, made.whole = nil, nil, nil
       end
       return made

@@ -45,11 +45,50 @@ function M.store(part)
   return { n = part.n, addr = M.keep(pointer, len), len = len, form = 'part' }
 end
 
+-- The bytes of a block that lies in a file, in memory of the caller's.
+local function read_file(block)
+  local file, problem = io.open(block.path, 'rb')
+  local text = file and file:read(block.len)
+  if file then file:close() end
+  if not text or #text ~= block.len then
+    error(("file '%s' of a dataset: %s"):format(block.path, problem or 'it is too short'), 0)
+  end
+  return text
+end
+
+local last_file = 0
+
+--- Moves a block's records to a file in a folder.
+---@param block table
+---@param folder string
+---@return table block
+function M.to_disk(block, folder)
+  local pointer, len
+  if block.addr then
+    pointer, len = ffi.cast(bytes_p, block.addr), block.len
+  else
+    pointer, len = encoded({ n = block.n, items = block.part.items, keys = block.part.keys,
+      vals = block.part.vals })
+  end
+  last_file = last_file + 1
+  local path = ('%s/%d-%d'):format(folder, C.getpid(), last_file)
+  local file = assert(io.open(path, 'wb'))
+  local ok, problem = file:write(ffi.string(pointer, len))
+  if ok then ok, problem = file:close() else file:close() end
+  if not ok then
+    os.remove(path)
+    error(("file '%s' of a dataset: %s"):format(path, problem), 0)
+  end
+  M.free(block)
+  return { n = block.n, path = path, len = tonumber(len), form = block.form or 'part' }
+end
+
 --- The part of a block.
 ---@param block table
 ---@return table
 function M.fetch(block)
   if block.part then return block.part end
+  if block.path then return buffer.decode(read_file(block)) end
   if not block.addr then error('the records of this dataset are not held any more', 0) end
   reader:set(ffi.cast(bytes_p, block.addr), block.len)
   local part
@@ -77,6 +116,10 @@ end
 --- Frees a block's memory.
 ---@param block table
 function M.free(block)
+  if block.path then
+    os.remove(block.path)
+    block.path = nil
+  end
   if block.columns then
     M.free(block.columns)
     block.columns = nil
@@ -132,13 +175,14 @@ local function place_input(task)
   return { n = stored.n, addr = stored.addr, len = stored.len, form = stored.form }
 end
 
-local function is_block(item) return item.addr ~= nil or item.part ~= nil end
+local function is_block(item) return item.addr ~= nil or item.part ~= nil or item.path ~= nil end
 
 local function portable(item)
   if type(item) ~= 'table' then return item end
   if item.ref then return { ref = item.ref } end
   if item.builtin then return { builtin = item.builtin } end
-  if is_block(item) then
+  if is_block(item) and item.n then
+    if item.path then return { n = item.n, path = item.path, len = item.len, form = item.form } end
     -- Records that were made here get a copy for the others, once.
     if not item.addr then
       local stored = M.store(item.part)

@@ -327,3 +327,69 @@ describe('batches and listeners', function()
     ssc:stop()
   end)
 end)
+
+describe('persist', function()
+  after_each(helper.clean)
+
+  for _, level in ipairs({ 'memory', 'memory_serialized', 'disk' }) do
+    it(level .. ' keeps records for several jobs and later batches', function()
+      local ssc = context()
+      local calls, seen = 0, {}
+      local mapped = ssc:queue_stream({ { 1, 'x', { 2, 'y' } }, { 3 } }):map(function(x)
+        calls = calls + 1
+        return x
+      end):persist(level)
+      mapped:foreach_rdd(function(rdd) rdd:collect() end)
+      mapped:window('2s', '2s'):foreach_rdd(function(rdd) seen = rdd:collect() end)
+      ssc:start()
+      ssc:advance('2s')
+      assert.equal(4, calls)
+      assert.same({ 1, 'x', { 2, 'y' }, 3 }, seen)
+      local folder = ssc.disk_dir
+      assert.equal(level == 'disk', folder ~= nil)
+      ssc:stop()
+      if folder then assert.is_nil(require('lfs').attributes(folder, 'mode')) end
+    end)
+  end
+end)
+
+describe('several jobs at once', function()
+  after_each(helper.clean)
+
+  it('run the outputs of a batch, and batches complete in order', function()
+    local ssc = context { concurrent_jobs = 3 }
+    local order = {}
+    local source = ssc:queue_stream({ { 1 }, { 2 }, { 3 } })
+    for i = 1, 3 do source:foreach_rdd(function(rdd, time) order[#order + 1] = time + i + rdd:count() - 1 end) end
+    local completed = {}
+    ssc:add_listener { batch_completed = function(batch) completed[#completed + 1] = batch.time end }
+    ssc:start()
+    ssc:advance('3s')
+    ssc:stop()
+    table.sort(order)
+    assert.same({ 1001, 1002, 1003, 2001, 2002, 2003, 3001, 3002, 3003 }, order)
+    assert.same({ 1000, 2000, 3000 }, completed)
+  end)
+end)
+
+describe('back pressure', function()
+  after_each(helper.clean)
+
+  it('lowers the rate of a receiver to what batches manage (B9)', function()
+    local ssc = context { back_pressure = true, initial_rate = 1000, pid_min_rate = 10 }
+    local counts = {}
+    ssc:receiver_stream({ poll = function(_, r)
+      r:store('x')
+      return true
+    end }):foreach_rdd(function(rdd)
+      counts[#counts + 1] = rdd:count()
+      -- A hundred records take a second.
+      ssc.clock:advance(counts[#counts] * 10)
+    end)
+    ssc:start()
+    ssc:advance('30s')
+    ssc:stop()
+    assert.is_true(counts[1] > 500)
+    assert.is_true(counts[#counts] < 200, counts[#counts])
+  end)
+end)

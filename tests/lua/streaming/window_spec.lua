@@ -207,4 +207,15 @@ describe('windows', function()
     for _, size in ipairs(window.tables.sizes) do total = total + size end
     assert.equal(0, total)
   end)
+
+  it('B13: without a filter the user is told that they stay', function()
+    local lists, warnings = { {} }, {}
+    for i = 1, 10000 do lists[1][i] = { 'k' .. i, 1 } end
+    testing.streams(lists, function(s, ssc)
+      ssc.warner = function(text) warnings[#warnings + 1] = text end
+      return s:reduce_by_key_and_window(add, subtract, '2s', '1s')
+    end, { batches = 4, context = { checkpoint = folder .. '/c' } })
+    assert.equal(1, #warnings)
+    assert.matches('keeps 10000 keys, also those without records', warnings[1])
+  end)
 end)
