@@ -292,6 +292,23 @@ test_a_deadline_ends_a_call_and_the_late_answer_is_dropped(void **state)
 }
 
 static void
+test_the_service_says_how_long_calls_wait(void **state)
+{
+    (void)state;
+    static const struct sl_rpc_options server = {.role = "master", .name = "m1"};
+    static const struct sl_rpc_options client = {
+        .role = "worker", .name = "w1", .call_timeout_ms = 300};
+    struct world world;
+    open_world_with(&world, &server, &client, false, 0);
+    uint64_t start_ms = sl_loop_now_ms(world.loop);
+    call(&world, HOLD, "");
+    assert_status(&world.outcome, SL_RPC_TIMEOUT);
+    assert_int_equal(world.outcome.at_ms - start_ms, 300);
+    assert_contains(world.outcome.reason, "300 ms");
+    close_world(&world);
+}
+
+static void
 test_a_cancelled_call_has_no_end(void **state)
 {
     (void)state;
@@ -551,6 +568,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_messages_of_a_gateway_keep_their_order),
     cmocka_unit_test(test_answers_may_come_later_and_in_another_order),
     cmocka_unit_test(test_a_deadline_ends_a_call_and_the_late_answer_is_dropped),
+    cmocka_unit_test(test_the_service_says_how_long_calls_wait),
     cmocka_unit_test(test_a_cancelled_call_has_no_end),
     cmocka_unit_test(test_a_broken_connection_ends_its_calls_and_the_next_one_connects_anew),
     cmocka_unit_test(test_nobody_listens_is_unreachable_and_not_retried_without_a_pause),
