@@ -9,10 +9,9 @@
 #include <lua.h>
 
 #include "base/thread.h"
-#include "main/crew_main.h"
-#include "main/executor_main.h"
 #include "main/interrupt.h"
 #include "main/lua_state.h"
+#include "main/threads.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 /* LuaJIT walks the real stack, so locals must live there; variables of the user still win. */
@@ -86,8 +85,7 @@ run(int argc, char **argv)
     if (L == NULL) {
         return 1;
     }
-    sl_executor_main_install(home);
-    sl_crew_main_install(home);
+    sl_threads_install(home);
     sl_interrupt_install(L);
     int code = run_cli(L, argc, argv);
     lua_close(L);

@@ -4,7 +4,7 @@
 --     print(message.TASK)
 
 return {
-  -- To the driver: the member can not go on; the text says why. core/main/crew_main.c knows it too.
+  -- To the driver: the member can not go on; the text says why. core/main/threads.c knows it too.
   BROKEN = 0,
   -- To the driver: the script is loaded.
   READY = 1,
