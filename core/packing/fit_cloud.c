@@ -122,6 +122,7 @@ build(struct walk *walk, int32_t number, int32_t low, int32_t high)
             int32_t position = walk->cloud->points[i];
             box->lowest = position < box->lowest ? position : box->lowest;
             box->highest = position > box->highest ? position : box->highest;
+            walk->cloud->bucket_of[position] = number;
         }
         return;
     }
@@ -147,6 +148,7 @@ sl_fit_cloud_create(struct sl_fit_cloud *self, const struct sl_fit_node *leaves,
     *self = (struct sl_fit_cloud){
         .points = sl_alloc((size_t)count * sizeof(int32_t)),
         .boxes = sl_alloc(boxes * sizeof(struct sl_fit_box)),
+        .bucket_of = sl_alloc((size_t)count * sizeof(int32_t)),
         .count = count,
     };
     for (int32_t i = 0; i < count; i++) {
@@ -164,7 +166,17 @@ sl_fit_cloud_destroy(struct sl_fit_cloud *self)
 {
     sl_free(self->points);
     sl_free(self->boxes);
+    sl_free(self->bucket_of);
     *self = (struct sl_fit_cloud){0};
+}
+
+void
+sl_fit_cloud_raise(struct sl_fit_cloud *self, int32_t position, struct sl_resource room)
+{
+    for (int32_t number = self->bucket_of[position]; number >= 1; number /= 2) {
+        struct sl_fit_box *box = &self->boxes[number];
+        box->most = most_of(box->most, room);
+    }
 }
 
 static void

@@ -9,8 +9,8 @@
  *            | xx x | x  x
  *            +------------ cpu
  *
- * The tree is made once and not kept up: it holds as long as rooms only shrink, because then the
- * most of a box stays an upper bound. A search lowers the bounds of the boxes it looks into.
+ * The cuts are made once. Rooms that shrink need no word: the most of a box stays an upper bound,
+ * and a search lowers the bounds of the boxes it looks into. Rooms that grow must be told.
  */
 
 #include <stdint.h>
@@ -29,6 +29,8 @@ struct sl_fit_cloud {
     int32_t *points;
     /* Box 1 is all, box n is cut into 2n and 2n + 1. */
     struct sl_fit_box *boxes;
+    /* The bucket of each position. */
+    int32_t *bucket_of;
     int32_t count;
 };
 
@@ -37,9 +39,9 @@ void sl_fit_cloud_create(struct sl_fit_cloud *self, const struct sl_fit_node *le
                          int32_t count);
 void sl_fit_cloud_destroy(struct sl_fit_cloud *self);
 
-/*
- * The lowest position >= from of a container that now has room for the need, or -1. The leaves may
- * have less room than they had when the tree was made, never more.
- */
+/* A container of the tree has more room than before, in any dimension. */
+void sl_fit_cloud_raise(struct sl_fit_cloud *self, int32_t position, struct sl_resource room);
+
+/* The lowest position >= from of a container that now has room for the need, or -1. */
 int32_t sl_fit_cloud_find(struct sl_fit_cloud *self, const struct sl_fit_node *leaves, int32_t from,
                           struct sl_resource need);

@@ -90,11 +90,10 @@ sl_fit_index_refresh(struct sl_fit_index *self)
 void
 sl_fit_index_set(struct sl_fit_index *self, int32_t position, struct sl_fit_node leaf)
 {
-    /* The cloud holds only while rooms shrink. */
     const struct sl_fit_node *before = &self->leaves[position];
     if (position < self->cloud.count &&
         (leaf.instances > before->instances || !sl_resource_fits(leaf.room, before->room))) {
-        sl_fit_cloud_destroy(&self->cloud);
+        sl_fit_cloud_raise(&self->cloud, position, leaf.room);
     }
     sl_fit_index_load(self, position, leaf);
     int32_t block = position / SL_FIT_BLOCK;

@@ -397,21 +397,21 @@ least_new(const struct sl_packing_job *job, const struct sl_packing_builder *bui
 }
 
 /*
- * Places everything that comes into the containers of the index, in turn from the first. `places`
- * gets the positions. False when something fits nowhere.
+ * Places what comes into the containers of the index, in turn from the first, until something fits
+ * nowhere. `places` gets the positions. Returns how many instances have one.
  */
-static bool
+static int64_t
 attempt(const struct sl_packing_job *job, struct sl_fit_index *index, int32_t *places)
 {
     int32_t turn = 0;
-    int32_t at = 0;
+    int64_t at = 0;
     for (int32_t i = 0; i < job->request->component_count; i++) {
         int32_t component = job->order[i];
         struct sl_resource need = job->needs[component];
         for (int32_t j = 0; j < job->up[component]; j++) {
             int32_t position = sl_fit_index_find_cyclic(index, turn, need);
             if (position < 0) {
-                return false;
+                return at;
             }
             places[at++] = position;
             struct sl_fit_node leaf = index->leaves[position];
@@ -419,7 +419,23 @@ attempt(const struct sl_packing_job *job, struct sl_fit_index *index, int32_t *p
             turn = position + 1 == index->count ? 0 : position + 1;
         }
     }
-    return true;
+    return at;
+}
+
+/* Gives the containers the room back that an attempt took. */
+static void
+undo(const struct sl_packing_builder *builder, struct sl_fit_index *index, const int32_t *places,
+     int64_t count)
+{
+    struct sl_resource none = {0, 0, 0};
+    for (int64_t i = 0; i < count; i++) {
+        int32_t position = places[i];
+        bool is_there = position < (int32_t)builder->slots.count;
+        const struct sl_packing_slot *slot = is_there ? &builder->slots.items[position] : NULL;
+        sl_fit_index_set(index, position,
+                         sl_fit_node_of(&builder->limits, is_there ? slot->used : none,
+                                        is_there ? slot->count : 0));
+    }
 }
 
 int
@@ -437,17 +453,21 @@ sl_packing_compliant_repack(const struct sl_packing_job *job, struct sl_packing_
     /* More empty containers than instances that come change nothing: the turn never gets there. */
     added = added > coming ? coming : added;
     struct sl_fit_node empty = sl_fit_node_of(&builder->limits, (struct sl_resource){0, 0, 0}, 0);
-    for (bool is_done = false; !is_done; added += !is_done) {
-        struct sl_fit_index index;
-        sl_packing_index_builder(builder, &index);
-        for (int64_t i = 0; i < added; i++) {
-            sl_fit_index_append(&index, empty);
-        }
-        is_done = attempt(job, &index, places);
-        sl_fit_index_destroy(&index);
-        /* With an empty container for each instance that comes, none is left over. */
-        sl_assert(is_done || added < coming);
+    struct sl_fit_index index;
+    sl_packing_index_builder(builder, &index);
+    for (int64_t i = 0; i < added; i++) {
+        sl_fit_index_append(&index, empty);
     }
+    int64_t placed = attempt(job, &index, places);
+    while (placed < coming) {
+        /* With an empty container for each instance that comes, none is left over. */
+        sl_assert(added < coming);
+        undo(builder, &index, places, placed);
+        sl_fit_index_append(&index, empty);
+        added++;
+        placed = attempt(job, &index, places);
+    }
+    sl_fit_index_destroy(&index);
 
     for (int64_t i = 0; i < added; i++) {
         sl_packing_builder_open(builder, sl_packing_builder_next_id(builder));
