@@ -374,6 +374,9 @@ function Site:set_active(is_active)
     local ok, failure = commit(self)
     if not ok then return nil, failure end
   end
+  -- Spouts that came meanwhile were told when they were opened.
+  if self.is_active == is_active then return true end
+  self.is_active = is_active
   return self.worker:command_all(is_active and C.SL_COMMAND_ACTIVATE or C.SL_COMMAND_DEACTIVATE,
     self.wait_options)
 end
@@ -404,6 +407,7 @@ function M.new(options)
     -- Pieces of state by the version of the plan that they are for.
     staged = {},
     needs_commit = false,
+    is_active = false,
     wait_options = { limit_ms = 30000, on_event = options.on_event },
     drain_options = {
       limit_ms = options.drain_ms or options.plan.settings.message_timeout * 1500,
