@@ -369,9 +369,22 @@ function M.run(part, steps, sink, acc)
   return through(part, steps, first, #steps, LIST, { n = 0, items = table_new(part.n, 0) })
 end
 
---- An empty table of values by key, for the combining sinks; it is a part of pairs.
+-- How many keys the last tables for a place of the program had: the next one has about as many.
+local sizes = {}
+
+--- An empty table of values by key, for the combining sinks; it is a part of pairs. `place` names what it
+--- is for: it gets room for as many keys as the last one of that name had (see `M.combined`).
+---@param place? string
 ---@return table
-function M.combiner() return { n = 0, index = {}, keys = {}, vals = {} } end
+function M.combiner(place)
+  local hint = place and sizes[place] or 0
+  return { n = 0, index = table_new(0, hint), keys = table_new(hint, 0), vals = table_new(hint, 0) }
+end
+
+--- Notes how many keys such a table got.
+---@param place string
+---@param acc table
+function M.combined(place, acc) sizes[place] = acc.n end
 
 --- Empty buckets for the sinks `deal` and `spread`.
 ---@param count integer

@@ -204,12 +204,19 @@ local function run_group(self, count, on_result, send)
   return group.results
 end
 
+-- Whether a task only deals records out that are here: that is less work than to send them away.
+local function is_dealing(spec)
+  local sink, tree = spec.sink, spec.tree
+  return sink.kind == 'shuffle' and sink.combine.kind == 'deal' and tree.op == 'block'
+    and tree.block.part ~= nil and tree.block.addr == nil
+end
+
 --- Runs tasks on executors at once; those with functions of this Lua state here.
 ---@param list table[]
 ---@param on_result? fun(place: integer, result: any)
 ---@return any[]
 function Pool:run(list, on_result)
-  if list[1] and list[1].is_local then
+  if list[1] and (list[1].is_local or is_dealing(list[1])) then
     local results = {}
     for i, spec in ipairs(list) do
       results[i] = tasks.run(self, spec)

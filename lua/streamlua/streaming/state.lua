@@ -113,9 +113,10 @@ local function loop_for(text, fn, ...)
   return factory(fn, ...)
 end
 
-local function grouped(env, blocks)
-  local acc = pass.combiner()
+local function grouped(env, blocks, name)
+  local acc = pass.combiner(name)
   for _, block in ipairs(blocks) do pass.run(env.fetch(block), {}, { kind = 'group', site = 'state' }, acc) end
+  pass.combined(name, acc)
   return acc
 end
 
@@ -147,7 +148,7 @@ tasks.register_sink('update_state', function(env, _, spec)
   local map = state_maps.wrap(spec.map)
   local run = loop_for(UPDATE, spec.fn.fn, spec.fn.with_time_key, REMOVED, SIMPLE, pass.place,
     check_storable)
-  local keys, news, n = run(grouped(env, spec.blocks), map, spec.time, spec.name)
+  local keys, news, n = run(grouped(env, spec.blocks, spec.name), map, spec.time, spec.name)
   write_changes(map, keys, news, n, spec.time)
   return result_of(env, spec, map)
 end)

@@ -27,10 +27,12 @@ local READERS = {}
 
 -- One side: all blocks of the bucket into one table of values by key.
 local function read_combined(env, tree)
-  local acc = pass.combiner()
+  local place = 'read ' .. (tree.sink.site or tree.sink.kind)
+  local acc = pass.combiner(place)
   for _, block in ipairs(tree.sides[1]) do
     pass.run(env.fetch(block), {}, tree.sink, acc)
   end
+  pass.combined(place, acc)
   return { n = acc.n, keys = acc.keys, vals = acc.vals }
 end
 
@@ -93,7 +95,9 @@ local WRITERS = {}
 
 -- Values are combined by key before they are dealt out.
 local function write_combined(env, part, steps, sink)
-  local acc = pass.run(part, steps, sink.combine, pass.combiner())
+  local place = 'write ' .. (sink.combine.site or sink.combine.kind)
+  local acc = pass.run(part, steps, sink.combine, pass.combiner(place))
+  pass.combined(place, acc)
   return pass.split(acc, sink.count)
 end
 
