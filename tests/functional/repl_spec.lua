@@ -421,6 +421,9 @@ return t
       end
       assert.equal('2\n', document { '-e', '1', '-e', '2' })
       assert.equal('2\n', document { '-e', '1, 2' })
+      assert.matches('^{"kind":"plan","same":false,"topology":"t",.*"started":1,', document { '-e',
+        "p = pack { topology = 't', components = { { name = 's', kind = 'spout', parallelism = 2 } } }",
+        '-e', 'diff(p, repack(p, { s = 1 }))' })
       assert.equal('null\n', document { '-e', 'x = 1' })
       assert.equal('{"a":[1]}\n', document({}, '7\n{ a = { 1 } }\n'))
       local text, log = document { '-e', 'print "p" io.write "w" return 3' }

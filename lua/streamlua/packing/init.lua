@@ -13,6 +13,7 @@
 -- `options.limits` is given.
 
 local custom = require 'streamlua.packing.custom'
+local diff = require 'streamlua.packing.diff'
 local document = require 'streamlua.packing.document'
 local native = require 'streamlua.packing.native'
 local render = require 'streamlua.packing.render'
@@ -199,6 +200,7 @@ function M.update_document(old, new, changes)
 end
 
 M.request_from_topology = require('streamlua.packing.topology').request
+M.diff = diff.diff
 M.render = render.plan
 M.render_update = render.update
 M.to_json = render.json

@@ -200,10 +200,8 @@ function M.make(session)
   --- What lies between two assignments, or between two plans.
   function names.diff(a, b)
     if type(a) == 'table' and a.containers and type(b) == 'table' and b.containers then
-      local delta = check(packing.delta(a, b))
-      return printer.show_as(delta, function(color)
-        return packing.render_update(a, b, { color = color, delta = delta })
-      end)
+      local delta, show = packing.diff(a, b)
+      return printer.show_as(check(delta, show), show)
     end
     local delta = check(scheduling.diff(a, b))
     return printer.show_as(delta, function(color)
