@@ -1,16 +1,9 @@
 -- Stream programs in the real binary: threads, sockets, signals, kill -9, documents.
 local cjson = require 'cjson'
+local net = require 'support.net'
 local process = require 'support.process'
 local psocket = require 'posix.sys.socket'
 local unistd = require 'posix.unistd'
-
-local function server()
-  local fd = assert(psocket.socket(psocket.AF_INET, psocket.SOCK_STREAM, 0))
-  psocket.setsockopt(fd, psocket.SOL_SOCKET, psocket.SO_REUSEADDR, 1)
-  assert(psocket.bind(fd, { family = psocket.AF_INET, addr = '127.0.0.1', port = 0 }))
-  assert(psocket.listen(fd, 5))
-  return fd, assert(psocket.getsockname(fd)).port
-end
 
 local function with_script(text, fn)
   process.with_folder(function(folder)
@@ -22,7 +15,7 @@ end
 
 describe('streamlua run on a stream program', function()
   it('counts words of a connection, and goes on with the next sender', function()
-    local fd, port = server()
+    local fd, port = net.listen()
     local run = process.start({ 'run', 'scripts/streams/network_wordcount.lua', '--set', 'port=' .. port,
       '--set', 'batch=200ms', '--set', 'receiver_restart_delay=100ms' })
     local client = assert(psocket.accept(fd))

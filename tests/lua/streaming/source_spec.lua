@@ -2,6 +2,7 @@ local ffi = require 'ffi'
 local streaming = require 'streamlua.streaming'
 local helper = require 'lua.streaming.helper'
 local lfs = require 'lfs'
+local net = require 'support.net'
 local psocket = require 'posix.sys.socket'
 local unistd = require 'posix.unistd'
 
@@ -207,11 +208,8 @@ end)
 
 -- A server of this process: accepts and writes when told.
 local function server()
-  local fd = assert(psocket.socket(psocket.AF_INET, psocket.SOCK_STREAM, 0))
-  psocket.setsockopt(fd, psocket.SOL_SOCKET, psocket.SO_REUSEADDR, 1)
-  assert(psocket.bind(fd, { family = psocket.AF_INET, addr = '127.0.0.1', port = 0 }))
-  assert(psocket.listen(fd, 5))
-  return { fd = fd, port = psocket.getsockname(fd).port,
+  local fd, port = net.listen()
+  return { fd = fd, port = port,
     accept = function(self) self.client = assert(psocket.accept(self.fd)) end,
     send = function(self, text) assert(psocket.send(self.client, text)) end,
     hang_up = function(self) unistd.close(self.client) end,
