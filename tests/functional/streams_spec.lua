@@ -147,6 +147,16 @@ describe('streamlua run on a stream program', function()
     with_script([[
       local streaming = require 'streamlua.streaming'
       local ssc = streaming.context { name = 'none', batch = '1s' }
+      ssc:queue_stream({}):print()
+      ssc:start()
+      return ssc]], function(path)
+      local result = process.run({ 'run', path })
+      assert.equal(7, result.code)
+      assert.matches('program.lua:4: start: streamlua run starts the context itself', result.stderr)
+    end)
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'none', batch = '1s' }
       ssc:receiver_stream({ poll = function() return false end }):print()
       return ssc]], function(path)
       local result = process.run({ 'run', path, '--executors', '1' })

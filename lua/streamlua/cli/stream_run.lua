@@ -132,7 +132,8 @@ function M.run(context, args, stream, options)
   if outcome.is_stuck then
     context.stderr:write('error: run: a thread does not come back from user code\n')
     context.stderr:flush()
-    require('streamlua.abi').C.sl_abi_process_exit(outcome.signal and 128 + outcome.signal or 1)
+    require('streamlua.abi').C.sl_abi_process_exit(outcome.signal and 128 + outcome.signal
+      or outcome.reason == 'ttl' and 0 or 1)
   end
   if outcome.failure then fail(context, 'failed', outcome.failure) end
   return outcome.signal and 128 + outcome.signal or 0

@@ -266,9 +266,14 @@ function Remote:start(node, worker)
   })
 end
 
+--- How long a receiver may take to end before the others go on without it.
+M.STOP_MS = 10000
+
 function Remote:stop(node)
   local entry = self.runners[node]
-  if entry then self.pool:send(entry.member, message.RECEIVER_STOP) end
+  if not entry then return end
+  entry.give_up_at = entry.give_up_at or self.context:now() + M.STOP_MS
+  self.pool:send(entry.member, message.RECEIVER_STOP)
 end
 
 function Remote:rate(node, rate)
@@ -276,8 +281,28 @@ function Remote:rate(node, rate)
   if entry then self.pool:send(entry.member, message.RECEIVER_RATE, { rate = rate }) end
 end
 
-function Remote:step_all() end
-function Remote:due() end
+--- Gives receivers up that do not come back from their own code.
+function Remote:step_all()
+  for node, entry in pairs(self.runners) do
+    if entry.give_up_at and not entry.is_lost and self.context:now() >= entry.give_up_at then
+      entry.is_lost = true
+      self.context:warn('receiver %s does not end: its code does not return',
+        self.context.streams[node].node_name)
+      C.sl_abi_streaming_receiver_ended(self.context.handle, node, 'it does not end', UNKNOWN)
+    end
+  end
+end
+
+--- When the next one is given up, nil: never.
+function Remote:due()
+  local least
+  for _, entry in pairs(self.runners) do
+    if entry.give_up_at and not entry.is_lost and (not least or entry.give_up_at < least) then
+      least = entry.give_up_at
+    end
+  end
+  return least
+end
 
 --- Receivers that run in members of a pool.
 ---@param context table
@@ -305,7 +330,7 @@ function M.remote(context, pool)
     local entry = self.runners[document.node]
     self.runners[document.node] = nil
     pool.idle[#pool.idle + 1] = document.member
-    if entry and not entry.is_refused then
+    if entry and not entry.is_refused and not entry.is_lost then
       C.sl_abi_streaming_receiver_ended(context.handle, document.node, document.message,
         document.delay_ms or UNKNOWN)
     end

@@ -91,15 +91,17 @@ end
 local function work(self)
   local context = self.context
   while not self.is_aborted do
-    if context:work_off() == 'stopped' then return end
+    local what, due = context:work_off()
+    if what == 'stopped' then return end
     if self.pool.broken and not self.failure then
       self.failure = self.pool.broken
       stop(self, 'failed', false)
     end
-    local wait_ms = 3600000
+    local wait_ms = due and math.max(1, math.min(3600000, due - context:now())) or 3600000
     if self.ttl_until and not self.reason then
-      wait_ms = self.ttl_until - C.sl_abi_monotonic_ms()
-      if wait_ms <= 0 then
+      local left = self.ttl_until - C.sl_abi_monotonic_ms()
+      wait_ms = math.min(wait_ms, left)
+      if left <= 0 then
         if self.on_stop then self.on_stop('ttl') end
         stop(self, 'ttl', true)
       end
@@ -146,7 +148,8 @@ function M.run(context, options)
     end
   end)
   if not pool:stop(self.is_aborted and ABORT_MS or STOP_MS) then
-    return { reason = 'failed', is_stuck = true, signal = self.signal, failure = not ok and raised or nil }
+    return { reason = self.reason or 'failed', is_stuck = true, signal = self.signal,
+      failure = not ok and raised or nil, seconds = (C.sl_abi_monotonic_ms() - started) / 1000 }
   end
   C.sl_abi_crew_catch_signals(nil)
   pool:close()

@@ -38,7 +38,8 @@ Topology.__index = Topology
 Topology.__streamlua = 'topology'
 
 -- Set while a script is loaded: what --set and the cluster's configuration say of its config.
-local loading = { overrides = nil, defaults = nil }
+local NOT_LOADING = { overrides = nil, defaults = nil }
+local loading = NOT_LOADING
 
 local function new(name, own, file, line)
   if type(name) ~= 'string' then
@@ -317,8 +318,12 @@ function M.with_config(overrides, defaults, fn)
   return unpack(results, 1, table.maxn(results))
 end
 
+--- Whether a script is being loaded.
+---@return boolean
+function M.is_loading() return loading ~= NOT_LOADING end
+
 --- The overrides of the script that is being loaded, {} when there are none.
 ---@return table
-function M.overrides() return loading and loading.overrides or {} end
+function M.overrides() return loading.overrides or {} end
 
 return M
