@@ -52,11 +52,8 @@ sl_state_map_create(struct sl_state_map *self)
 static void
 free_cells(struct sl_state_map *self)
 {
-    struct sl_keyed_iter iter = {0};
-    struct sl_value key;
-    struct sl_value number;
-    while (sl_keyed_next(&self->index, &iter, &key, &number)) {
-        sl_free(cell_block(cell_at(self, (uint32_t)number.integer)));
+    for (uint32_t i = 0; i < self->cell_count; i++) {
+        sl_free(cell_block(cell_at(self, i + 1)));
     }
     for (size_t i = 0; i < self->chunks.count; i++) {
         sl_free(self->chunks.items[i]);
@@ -398,8 +395,8 @@ sl_state_map_expired(struct sl_state_map *self, int64_t threshold, struct sl_val
 }
 
 /*
- * Files: pieces of u64 length and u64 hash, then as many bytes of entries (key, value, int64 time);
- * a piece of length 0 ends the file.
+ * Files: pieces of u64 length and u64 hash, then as many bytes. The first one holds the number of
+ * entries, a u64, the others entries (key, value, int64 time); a piece of length 0 ends the file.
  */
 
 static int
@@ -438,7 +435,8 @@ write_entries(const struct sl_state_map *self, int fd)
     struct sl_value key;
     struct sl_value value;
     int64_t time = 0;
-    int rc = 0;
+    sl_buf_append_u64(&piece, self->index.count);
+    int rc = write_piece(fd, &piece);
     while (rc == 0 && sl_state_map_next(self, &iter, &key, &value, &time)) {
         sl_value_write(&piece, &key);
         sl_value_write(&piece, &value);
@@ -511,9 +509,8 @@ read_entry(const uint8_t *ptr, size_t len, struct sl_value *key, struct sl_value
     return (int64_t)(size + sizeof(uint64_t));
 }
 
-/* Reads the entries of a piece and, with a map, puts them. */
 static int
-read_piece(struct sl_state_map *self, const uint8_t *ptr, size_t len)
+put_piece(struct sl_state_map *self, const uint8_t *ptr, size_t len)
 {
     for (size_t at = 0; at < len;) {
         struct sl_value key;
@@ -522,7 +519,7 @@ read_piece(struct sl_state_map *self, const uint8_t *ptr, size_t len)
         int64_t time = 0;
         int64_t size = read_entry(ptr + at, len - at, &key, &value, &time);
         int rc = size < 0 ? (int)size : sl_keyed_key_of(&key, &made);
-        if (rc == 0 && self != NULL) {
+        if (rc == 0) {
             rc = sl_state_map_put(self, &made, &value, time);
         }
         if (rc != 0) {
@@ -533,29 +530,53 @@ read_piece(struct sl_state_map *self, const uint8_t *ptr, size_t len)
     return 0;
 }
 
-/* Goes through all pieces; without a map they are only checked. */
+/* The bytes of the piece at *at, which moves behind it; a length of 0 is the end. SL_EPROTO when
+ * the file is not what was written. */
 static int
-read_pieces(struct sl_state_map *self, const struct sl_buf *file)
+next_piece(const struct sl_buf *file, size_t *at, const uint8_t **bytes, size_t *len)
 {
-    for (size_t at = 0;;) {
-        if (file->size - at < PIECE_HEAD_BYTES) {
-            return sl_err_set(SL_EPROTO, "the file is cut off");
-        }
-        uint64_t len = read_u64(file->data + at);
-        const uint8_t *bytes = file->data + at + PIECE_HEAD_BYTES;
-        if (len > file->size - at - PIECE_HEAD_BYTES ||
-            read_u64(file->data + at + 8) != sl_hash_bytes(bytes, len)) {
-            return sl_err_set(SL_EPROTO, "the file is damaged");
-        }
-        if (len == 0) {
-            return 0;
-        }
-        int rc = read_piece(self, bytes, len);
-        if (rc != 0) {
-            return rc;
-        }
-        at += PIECE_HEAD_BYTES + len;
+    if (file->size - *at < PIECE_HEAD_BYTES) {
+        return sl_err_set(SL_EPROTO, "the file is cut off");
     }
+    uint64_t size = read_u64(file->data + *at);
+    *bytes = file->data + *at + PIECE_HEAD_BYTES;
+    if (size > file->size - *at - PIECE_HEAD_BYTES ||
+        read_u64(file->data + *at + 8) != sl_hash_bytes(*bytes, size)) {
+        return sl_err_set(SL_EPROTO, "the file is damaged");
+    }
+    *len = size;
+    *at += PIECE_HEAD_BYTES + size;
+    return 0;
+}
+
+/* Makes room for the entries that a file says it holds; its bytes bound their number. */
+static int
+reserve(struct sl_state_map *self, const struct sl_buf *file, const uint8_t *bytes, size_t len)
+{
+    if (len != sizeof(uint64_t) || read_u64(bytes) > file->size) {
+        return sl_err_set(SL_EPROTO, "the file does not begin with its number of entries");
+    }
+    return sl_keyed_reserve(&self->index, self->index.count + read_u64(bytes));
+}
+
+/* Puts what the pieces hold, or only checks them. */
+static int
+read_pieces(struct sl_state_map *self, const struct sl_buf *file, bool is_put)
+{
+    const uint8_t *bytes = NULL;
+    size_t len = 0;
+    size_t at = 0;
+    int rc = next_piece(file, &at, &bytes, &len);
+    if (rc == 0 && is_put) {
+        rc = reserve(self, file, bytes, len);
+    }
+    while (rc == 0 && len > 0) {
+        rc = next_piece(file, &at, &bytes, &len);
+        if (rc == 0 && is_put) {
+            rc = put_piece(self, bytes, len);
+        }
+    }
+    return rc;
 }
 
 int
@@ -564,10 +585,11 @@ sl_state_map_load(struct sl_state_map *self, const char *path)
     struct sl_buf file = {0};
     int rc = sl_files_read(path, SIZE_MAX, &file);
     if (rc == 0) {
-        rc = read_pieces(NULL, &file);
+        /* All is checked first, so that a damaged file changes nothing. */
+        rc = read_pieces(self, &file, false);
     }
     if (rc == 0) {
-        rc = read_pieces(self, &file);
+        rc = read_pieces(self, &file, true);
     }
     sl_buf_destroy(&file);
     return rc == 0 ? 0 : sl_err_wrap("load state from %s", path);

@@ -338,10 +338,31 @@ group_make_room(struct sl_keyed *self, struct sl_keyed_group *group)
         }
         return group_resize(self, group, (uint32_t)capacity);
     }
-    if (group->capacity >= SHRINK_CAPACITY_MIN && needed * SHRINK_FACTOR < group->capacity) {
+    if (self->count >= self->reserved && group->capacity >= SHRINK_CAPACITY_MIN &&
+        needed * SHRINK_FACTOR < group->capacity) {
         return group_resize(self, group, (uint32_t)(needed * 2 + CAPACITY_MIN));
     }
     return 0;
+}
+
+int
+sl_keyed_reserve(struct sl_keyed *self, uint64_t count)
+{
+    /* At most 4/5 full, with a little more for groups that get more than their share. */
+    uint64_t share = count / self->key_groups;
+    uint64_t capacity = share + share / 4 + share / 8 + CAPACITY_MIN;
+    if (capacity > UINT32_MAX / 2) {
+        return sl_err_set(SL_ELIMIT, "a key group can not hold %llu keys",
+                          (unsigned long long)share);
+    }
+    int rc = 0;
+    self->reserved = count;
+    for (uint32_t i = 0; rc == 0 && i < self->key_groups; i++) {
+        if (self->groups[i].capacity < capacity) {
+            rc = group_resize(self, &self->groups[i], (uint32_t)capacity);
+        }
+    }
+    return rc;
 }
 
 /*

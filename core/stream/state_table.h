@@ -71,6 +71,8 @@ struct sl_keyed {
      */
     uint64_t bytes;
     uint64_t limit_bytes;
+    /* Until there are so many entries no table shrinks: room was made for them. */
+    uint64_t reserved;
     /* The last export made for Lua. */
     struct sl_buf exported;
     /*
@@ -135,6 +137,12 @@ void sl_keyed_forget(struct sl_keyed *self);
 
 /* Removes a key; false when it was not there. */
 bool sl_keyed_remove(struct sl_keyed *self, const struct sl_keyed_key *key);
+
+/*
+ * Makes room for so many entries in all, spread evenly over the groups, so that adding them moves
+ * none. SL_ENOMEM, SL_ELIMIT: groups that have got room keep it.
+ */
+int sl_keyed_reserve(struct sl_keyed *self, uint64_t count);
 
 /* Removes the entries of all groups, or of one, and gives their memory back. */
 void sl_keyed_clear(struct sl_keyed *self);

@@ -778,6 +778,25 @@ test_places_are_bounded_and_can_be_freed(void **unused)
     sl_keyed_destroy(&state);
 }
 
+static void
+test_room_that_was_reserved_is_enough(void **state)
+{
+    (void)state;
+    struct sl_keyed keyed;
+    assert_int_equal(sl_keyed_create(&keyed, 16, 0), 0);
+    assert_int_equal(sl_keyed_reserve(&keyed, 50000), 0);
+    uint64_t bytes = keyed.bytes;
+    for (int i = 0; i < 50000; i++) {
+        struct sl_keyed_key key = sl_keyed_key_number(i);
+        struct sl_value value = sl_value_number(i);
+        assert_int_equal(sl_keyed_put(&keyed, &key, &value), 0);
+    }
+    assert_int_equal(keyed.bytes, bytes);
+    assert_int_equal(keyed.count, 50000);
+    assert_int_equal(sl_keyed_reserve(&keyed, UINT64_C(1) << 60), SL_ELIMIT);
+    sl_keyed_destroy(&keyed);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_against_a_naive_map),
     cmocka_unit_test(test_numbers_are_one_key_when_equal_by_value),
@@ -796,6 +815,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_import_refuses_entries_of_another_group),
     cmocka_unit_test(test_pack_reads_only_its_bytes),
     cmocka_unit_test(test_remembered_entries_hold_until_one_may_have_moved),
+    cmocka_unit_test(test_room_that_was_reserved_is_enough),
     cmocka_unit_test(test_places_are_bounded_and_can_be_freed),
 };
 
