@@ -3,7 +3,8 @@
 -- The request has 20 components of different sizes. Times are those of the core on its arrays; `lua`
 -- is the same call from documents to documents. The limit beside a time is a sort of that many
 -- numbers. `bins` is the number of containers over the least that the sum of the needs allows,
--- `growth` the exponent e of time ~ n^e from 10^4 on.
+-- `growth` the exponent e of time ~ n^e from 10^4 on. `distinct` has as many components as instances,
+-- with needs that fill one dimension of a container and leave room in others.
 
 local abi = require 'streamlua.abi'
 local document = require 'streamlua.packing.document'
@@ -63,23 +64,6 @@ local function core_seconds(bench, prepared, packer)
   return seconds, containers
 end
 
--- Highest resident set of this process since the last call, above what it was then, in MB.
-local function peak_since_start()
-  local function field(name)
-    local file = assert(io.open('/proc/self/status', 'r'))
-    local text = file:read('*a')
-    file:close()
-    return tonumber(text:match(name .. ':%s*(%d+)')) / 1024
-  end
-  local file = io.open('/proc/self/clear_refs', 'w')
-  if file then
-    file:write('5')
-    file:close()
-  end
-  local before = field('VmRSS')
-  return function() return math.max(0, field('VmHWM') - before) end
-end
-
 -- A merge sort of n random numbers, which the JIT compiles to about what a C library needs.
 local function sort_seconds(bench, n)
   local a, b = ffi.new('double[?]', n), ffi.new('double[?]', n)
@@ -117,32 +101,54 @@ local function lua_seconds(bench, rounds, request, packer)
   end)
 end
 
-local function figure(bench, variant, name, value, unit, more)
-  local line = more or {}
-  line.variant, line.name, line.value, line.unit = variant, name, value, unit
-  bench:report(line)
-end
-
 local function measure(bench, packer, n, limit, step, request)
   local rounds = n >= 1e6 and 2 or 5
   local variant = ('%s-%s-1e%d'):format(SHORT[packer], step, math.floor(math.log10(n) + 0.5))
   local name = ('%s %s, n = %d'):format(packer, step, n)
   local prepared = native.prepare(request)
   collectgarbage()
-  local peak = peak_since_start()
+  local peak = bench.peak()
   local seconds, containers = core_seconds(bench, prepared, packer)
   local megabytes = peak()
   seconds = bench:least(rounds, function()
     return math.min(seconds, (core_seconds(bench, prepared, packer)))
   end)
   local target = packer == 'first_fit_decreasing' and n == 1e5 and TARGETS[step] or nil
-  figure(bench, variant, name .. ', core', seconds, 's', { limit = limit, target = target,
+  bench:figure(variant, name .. ', core', seconds, 's', { limit = limit, target = target,
     better = 'less' })
-  figure(bench, variant, name .. ', lua', lua_seconds(bench, rounds, request, packer), 's',
+  bench:figure(variant, name .. ', lua', lua_seconds(bench, rounds, request, packer), 's',
     { limit = limit })
-  figure(bench, variant, name, n / seconds, 'inst/s')
-  figure(bench, variant, name .. ', peak', megabytes, 'MB')
+  bench:figure(variant, name, n / seconds, 'inst/s')
+  bench:figure(variant, name .. ', peak', megabytes, 'MB')
   return seconds, containers
+end
+
+-- Components of one instance each: much CPU and RAM, little of one, or of neither.
+local function distinct_request(n)
+  local components, state = {}, 1
+  for i = 1, n do
+    state = state * 16807 % 2147483647
+    local part, kind = state / 2147483647, i % 10
+    local cpu = kind < 5 and 2.5 or kind < 7 and 16 or 3
+    local ram = kind < 7 and 6 or 1
+    components[i] = { name = 'c' .. i, kind = 'bolt', parallelism = 1, cpu = cpu + part,
+      ram = math.floor((ram + part / 4) * 2 ^ 30), disk = 0 }
+  end
+  return assert(document.request { topology = 't', components = components, config = {
+    container_max_instances = 20, container_cpu = 20, container_ram = 20 * 2 ^ 30 } })
+end
+
+local function measure_distinct(bench, packer)
+  local times = {}
+  for power = 3, 5 do
+    local prepared = native.prepare(distinct_request(10 ^ power))
+    collectgarbage()
+    times[power] = bench:least(2, function() return (core_seconds(bench, prepared, packer)) end)
+    bench:figure(('%s-distinct-1e%d'):format(SHORT[packer], power),
+      ('%s distinct, n = %d, core'):format(packer, 10 ^ power), times[power], 's')
+  end
+  bench:figure(SHORT[packer] .. '-distinct', packer .. ' distinct growth',
+    math.log10(times[5] / times[4]), 'e')
 end
 
 local function exponent(times)
@@ -174,14 +180,15 @@ return {
         local containers
         pack_times[power], containers = measure(bench, packer, n, limits[power], 'pack', request)
         if packer ~= 'round_robin' then
-          figure(bench, ('%s-1e%d'):format(SHORT[packer], power), packer .. ' bins',
+          bench:figure(('%s-1e%d'):format(SHORT[packer], power), packer .. ' bins',
             containers / least_containers(request), 'x least')
         end
         local change = change_of(request, assert(native.pack(request, packer)))
         repack_times[power] = measure(bench, packer, n, limits[power], 'repack', change)
       end
-      figure(bench, SHORT[packer] .. '-pack', packer .. ' pack growth', exponent(pack_times), 'e')
-      figure(bench, SHORT[packer] .. '-repack', packer .. ' repack growth', exponent(repack_times),
+      if packer ~= 'round_robin' then measure_distinct(bench, packer) end
+      bench:figure(SHORT[packer] .. '-pack', packer .. ' pack growth', exponent(pack_times), 'e')
+      bench:figure(SHORT[packer] .. '-repack', packer .. ' repack growth', exponent(repack_times),
         'e')
     end
   end,

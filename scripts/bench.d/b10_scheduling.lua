@@ -12,6 +12,8 @@ local native = require 'streamlua.scheduling.native'
 
 local C, ffi = abi.C, abi.ffi
 
+local PATH = debug.getinfo(1, 'S').source:sub(2)
+
 local COMPONENTS, SLOTS_PER_NODE = 20, 4
 local TARGETS = { balanced = 1, ['balanced-minimal'] = 3 }
 
@@ -91,23 +93,6 @@ local function core_seconds(bench, prepared, name)
   return seconds, moved
 end
 
--- Highest resident set since the last call, above what it was then, in MB.
-local function peak_since_start()
-  local function field(name)
-    local file = assert(io.open('/proc/self/status', 'r'))
-    local text = file:read('*a')
-    file:close()
-    return tonumber(text:match(name .. ':%s*(%d+)')) / 1024
-  end
-  local file = io.open('/proc/self/clear_refs', 'w')
-  if file then
-    file:write('5')
-    file:close()
-  end
-  local before = field('VmRSS')
-  return function() return math.max(0, field('VmHWM') - before) end
-end
-
 local function sort_seconds(bench, n)
   local numbers, state = {}, 1
   for i = 1, n do
@@ -117,12 +102,6 @@ local function sort_seconds(bench, n)
   local before = bench:now()
   table.sort(numbers)
   return bench:now() - before
-end
-
-local function figure(bench, variant, name, value, unit, more)
-  local line = more or {}
-  line.variant, line.name, line.value, line.unit = variant, name, value, unit
-  bench:report(line)
 end
 
 -- The request of a scheduler and mode for n tasks.
@@ -137,8 +116,7 @@ end
 -- would hide it.
 local function peak_megabytes(name, mode, n)
   local program = require('streamlua.sandbox').program()
-  local path = debug.getinfo(1, 'S').source:sub(2)
-  local pipe = assert(io.popen(("'%s' exec '%s' peak %s %s %d"):format(program, path, name, mode, n)))
+  local pipe = assert(io.popen(("'%s' exec '%s' peak %s %s %d"):format(program, PATH, name, mode, n)))
   local text = pipe:read('*a')
   pipe:close()
   return assert(tonumber(text), text)
@@ -155,14 +133,14 @@ local function measure(bench, label, name, n, limit, request)
   seconds = bench:least(rounds, function()
     return math.min(seconds, (core_seconds(bench, prepared, name)))
   end)
-  figure(bench, variant, title .. ', core', seconds, 's', { limit = limit, better = 'less',
+  bench:figure(variant, title .. ', core', seconds, 's', { limit = limit, better = 'less',
     target = n == 1e5 and TARGETS[label] or nil })
   local before = bench:now()
   assert(native.assign(request, name))
-  figure(bench, variant, title .. ', lua', bench:now() - before, 's', { limit = limit })
-  figure(bench, variant, title, n / seconds, 'tasks/s')
-  figure(bench, variant, title .. ', peak', peak_megabytes(name, request.mode, n), 'MB')
-  if request.previous then figure(bench, variant, title .. ', moved', moved, 'tasks') end
+  bench:figure(variant, title .. ', lua', bench:now() - before, 's', { limit = limit })
+  bench:figure(variant, title, n / seconds, 'tasks/s')
+  bench:figure(variant, title .. ', peak', peak_megabytes(name, request.mode, n), 'MB')
+  if request.previous then bench:figure(variant, title .. ', moved', moved, 'tasks') end
   return seconds
 end
 
@@ -170,7 +148,7 @@ if arg and arg[1] == 'peak' then
   local name, mode, n = arg[2], arg[3], tonumber(arg[4])
   local prepared = native.prepare(request_for(name, mode, n))
   collectgarbage()
-  local peak = peak_since_start()
+  local peak = dofile(PATH:match('^(.*)bench%.d/') .. 'lib/peak.lua')()
   core_seconds({ now = function() return 0 end }, prepared, name)
   print(peak())
 end
@@ -202,7 +180,7 @@ return {
     end
     for _, label in ipairs(order) do
       local t = times[label]
-      figure(bench, label, label .. ' growth', math.log10(t[last] / t[3]) / (last - 3), 'e')
+      bench:figure(label, label .. ' growth', math.log10(t[last] / t[3]) / (last - 3), 'e')
     end
   end,
 }

@@ -100,6 +100,16 @@ end
 
 local libc = require 'streamlua.connectors.libc'
 
+--- Reports one figure: its variant, name, value and unit, and what else `report` takes.
+function Bench:figure(variant, name, value, unit, more)
+  local line = more or {}
+  line.variant, line.name, line.value, line.unit = variant, name, value, unit
+  self:report(line)
+end
+
+--- Starts to watch memory (scripts/lib/peak.lua).
+function Bench.peak() return dofile(folder .. '/lib/peak.lua')() end
+
 --- Seconds of a monotonic clock.
 function Bench:now() return libc.clock_s('mono') end
 
