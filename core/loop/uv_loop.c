@@ -97,11 +97,16 @@ static void
 flush_dirty(uv_prepare_t *prepare)
 {
     struct uv_side *side = prepare->data;
-    struct sl_list_node *node;
-    while ((node = sl_list_pop_front(&side->dirty)) != NULL) {
+    struct sl_list_node *last = sl_list_last(&side->dirty);
+    struct sl_list_node *node = NULL;
+    while (node != last && (node = sl_list_pop_front(&side->dirty)) != NULL) {
         struct uv_side_stream *stream = sl_container_of(node, struct uv_side_stream, dirty_node);
         stream->is_dirty = false;
         sl__uv_flush(&stream->base);
+    }
+    if (!sl_list_is_empty(&side->dirty)) {
+        /* Who was told of room has written again: that is for the next turn. */
+        uv_async_send(&side->async);
     }
 }
 

@@ -180,12 +180,14 @@ sl__uv_flush(struct sl_stream *base)
     if (!is_ready || stream->is_sending) {
         return;
     }
+    bool has_written = false;
     if (stream->gathered.size > 0) {
         uv_buf_t buffer =
             uv_buf_init((char *)stream->gathered.data, (unsigned)stream->gathered.size);
         int count = uv_try_write(&stream->uv.stream, &buffer, 1);
         if (count == (int)stream->gathered.size) {
             sl_buf_clear(&stream->gathered);
+            has_written = true;
         } else if (count < 0 && count != UV_EAGAIN) {
             fail(stream, count, "write to");
             return;
@@ -207,6 +209,9 @@ sl__uv_flush(struct sl_stream *base)
         }
     }
     finish_if_flushed(stream);
+    if (has_written) {
+        sl__stream_drained(base);
+    }
 }
 
 static void

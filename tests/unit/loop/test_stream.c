@@ -279,6 +279,27 @@ test_a_full_queue_refuses_and_tells_when_there_is_room(void **state)
 }
 
 static void
+test_a_full_queue_that_fits_the_system_tells_of_room_too(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct world world;
+        enum { LIMIT = 8192 };
+        open_world(&world, kind == 1);
+        world.options.write_max_bytes = LIMIT;
+        listen_on(&world, "127.0.0.1:0");
+        connect_to(&world, sl_listener_address(world.listener));
+        run_until(&world, world.client.opened && world.server.stream);
+        uint8_t block[LIMIT] = {0};
+        assert_int_equal(sl_stream_write(world.client.stream, block, LIMIT), 0);
+        assert_int_equal(sl_stream_write(world.client.stream, block, 1), SL_ELIMIT);
+        run_until(&world, world.client.drained == 1);
+        run_until(&world, world.server.got.size == LIMIT);
+        close_world(&world);
+    }
+}
+
+static void
 test_pause_holds_data_back(void **state)
 {
     (void)state;
@@ -485,6 +506,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_finish_delivers_the_last_word),
     cmocka_unit_test(test_close_in_on_data_ends_the_calls),
     cmocka_unit_test(test_a_full_queue_refuses_and_tells_when_there_is_room),
+    cmocka_unit_test(test_a_full_queue_that_fits_the_system_tells_of_room_too),
     cmocka_unit_test(test_pause_holds_data_back),
     cmocka_unit_test(test_loop_free_closes_what_is_open),
     cmocka_unit_test(test_connect_time_limit),
