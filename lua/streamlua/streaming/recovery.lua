@@ -282,6 +282,8 @@ function M.restore(context, checkpoint)
         sections[stream.node_name])
     end
   end
+  -- A manual clock goes on where the checkpoint ends, at the earliest.
+  if context.clock and context.clock:now() < checkpoint.time then context.clock:move(checkpoint.time) end
   context.is_restored = true
 end
 

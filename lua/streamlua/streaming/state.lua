@@ -509,6 +509,8 @@ local function version(stream, time, before, fields)
   end
   -- The tables hold the records; there is nothing to keep beside them.
   self.persist = function(made) return made end
+  -- A slice may ask for what has been dropped long ago: that is no version to bring about or to save.
+  if stream.newest and stream.newest.time > time then return self end
   stream.newest = self
   local context = stream.context
   context.versions[time] = context.versions[time] or {}
@@ -540,6 +542,15 @@ function M.restore(stream, time, path)
   return made
 end
 
+-- Whether a state has gone past a time: what it was then is not held any more.
+local function is_past(stream, time) return stream.newest ~= nil and time < stream.newest.time end
+
+local function past_version(stream, time)
+  local made = version(stream, time, nil, {})
+  made.is_ready = true
+  return made
+end
+
 local STATE_FLAGS = bit.bor(C.SL_STREAMING_MUST_CHECKPOINT, C.SL_STREAMING_STATEFUL,
   C.SL_STREAMING_PERSIST, C.SL_STREAMING_OWNS_FILES)
 
@@ -556,6 +567,7 @@ local function stateful(parent, fields)
   fields.storage_level = 'memory_serialized'
   fields.compute = function(self, time)
     local before
+    if is_past(self, time) then return past_version(self, time) end
     if is_first(self, time) then
       if self.initial and not self.is_filled then
         local initial = self.initial
@@ -755,6 +767,7 @@ function M.incremental(self, op, options)
       }
     end,
     compute = function(stream, time)
+      if is_past(stream, time) then return past_version(stream, time) end
       local begin = time - window + step
       local before
       if not is_first(stream, time) then before = stream:get_or_compute(time - slide) end

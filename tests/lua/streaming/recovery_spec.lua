@@ -51,6 +51,12 @@ describe('recovery', function()
     check('{} / a:2 b:1 / "":2 / {}', (run { lists = W, declare = declare, batches = 3, from = 1500 }))
   end)
 
+  it('a manual clock goes on where the checkpoint ends', function()
+    local function declare(s) return s:map(pair_with_one):reduce_by_key(add) end
+    run { lists = W, declare = declare, batches = 3 }
+    check('{} / a:2 b:1 / "":2 / {}', (run { lists = W, declare = declare, batches = 3 }))
+  end)
+
   it('T108: an incremental window goes on as if nothing had been', function()
     local lists = {}
     for i = 1, 10 do lists[i] = { { 'a', 1 } } end

@@ -247,6 +247,20 @@ describe('streams with state', function()
     local is_there, message = look(false)
     assert.is_false(is_there)
     assert.matches('the state of 1000 ms is not held any more; persist the stream', message)
+    -- Also one that was dropped long ago, and nothing is disturbed by asking.
+    local lists, stream, problem = {}, nil, nil
+    for i = 1, 40 do lists[i] = { 'a' } end
+    local out = run(lists, function(s, context)
+      stream = s:map(helper.pair_with_one):update_state_by_key(sum)
+      context:add_listener { batch_completed = function(batch)
+        if batch.time == 38000 then
+          problem = select(2, pcall(function() return stream:slice(2000, 2000)[1]:collect() end))
+        end
+      end }
+      return stream
+    end)
+    assert.matches('the state of 2000 ms is not held any more', problem)
+    check('a:40', { out[40] })
   end)
 end)
 
