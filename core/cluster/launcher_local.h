@@ -11,9 +11,9 @@
 enum {
     /* Between a failure and the first restart. */
     SL_LAUNCHER_BACKOFF_MS = 100,
-    SL_LAUNCHER_BACKOFF_MAX_MS = 60000,
+    SL_LAUNCHER_BACKOFF_MAX_MS = 10000,
     /* A process that ran for so long may fail again like the first time. */
-    SL_LAUNCHER_RESET_MS = 60000,
+    SL_LAUNCHER_RESET_MS = 10000,
     /* Between SIGTERM and SIGKILL. */
     SL_LAUNCHER_GRACE_MS = 5000,
 };

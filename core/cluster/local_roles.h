@@ -30,8 +30,8 @@ struct sl_local_role_options {
 
 enum {
     SL_GUARDIAN_BACKOFF_MS = 50,
-    SL_GUARDIAN_BACKOFF_MAX_MS = 10000,
-    SL_GUARDIAN_RESET_MS = 30000,
+    SL_GUARDIAN_BACKOFF_MAX_MS = 1000,
+    SL_GUARDIAN_RESET_MS = 10000,
     /* Exit code of a topology master that is to be started anew. */
     SL_ROLE_AGAIN = 75,
 };

@@ -72,6 +72,7 @@ worker_unregister(struct sl__tm_worker *worker)
     worker->sent_epoch = 0;
     worker->ready_epoch = 0;
     worker->plan_call = 0;
+    worker->must_resend = false;
     worker->is_active = false;
     worker->is_switching = false;
     sl_buf_clear(&worker->report);
@@ -167,6 +168,8 @@ worker_lost(struct sl__tm_worker *worker, const char *why)
     sl__tm_advance(self);
 }
 
+static void nudge_later(struct sl_topology_master *self);
+
 static void
 plan_answered(void *ctx, const struct sl_rpc_result *result)
 {
@@ -181,7 +184,9 @@ plan_answered(void *ctx, const struct sl_rpc_result *result)
         return;
     }
     if (result->status == SL_RPC_UNREACHABLE) {
-        /* The end of its process or its heartbeat tells more. */
+        /* It may be gone, which is told in another way, or only the connection is. */
+        worker->must_resend = true;
+        nudge_later(self);
         return;
     }
     sl__tm_event(self, "container %d does not run the plan: %s", worker->id, result->reason);
@@ -199,6 +204,7 @@ sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *pl
     struct sl_buf body = {0};
     if (sl_physical_plan_encode(plan, &body) == 0) {
         worker->sent_epoch = plan->epoch;
+        worker->must_resend = false;
         worker->is_active = plan->state == SL_TOPOLOGY_RUNNING;
         /* The answer to an older one is of no use any more. */
         sl_rpc_cancel(worker->peer.gateway, worker->plan_call);
@@ -217,6 +223,7 @@ spouts_answered(void *ctx, const struct sl_rpc_result *result)
     worker->is_switching = false;
     if (result->status != SL_RPC_SUCCESS) {
         worker->is_active = !worker->is_active;
+        nudge_later(worker->master);
         if (result->status != SL_RPC_UNREACHABLE) {
             sl__tm_event(worker->master, "container %d does not switch its spouts: %s", worker->id,
                          result->reason);
@@ -417,6 +424,37 @@ switch_spouts(struct sl_topology_master *self)
         }
     }
     return is_done;
+}
+
+/* Tells again what did not arrive. In an update plans are its own business: it fails. */
+static void
+nudge(void *ctx, uint64_t ticket)
+{
+    struct sl_topology_master *self = ctx;
+    struct sl_map_u64_entry *entry;
+    (void)ticket;
+    for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
+        struct sl__tm_worker *worker = (void *)(uintptr_t)entry->value;
+        if (!worker->is_registered || !worker->must_resend) {
+            continue;
+        }
+        if (sl__tm_update_holds_plans(self)) {
+            sl__tm_update_worker_lost(self, worker->id, "it could not be reached");
+            break;
+        }
+        if (sl_physical_plan_container(&self->plan->physical, worker->id) != NULL) {
+            sl__tm_send_plan(worker, &self->plan->physical);
+        }
+    }
+    sl__tm_advance(self);
+}
+
+static void
+nudge_later(struct sl_topology_master *self)
+{
+    if (!sl_timer_is_running(&self->nudge_timer)) {
+        sl_timer_start(self->loop, &self->nudge_timer, SL__TM_NUDGE_MS, nudge, self);
+    }
 }
 
 void
@@ -859,6 +897,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl_state_cancel(self->options.store, self->save_ticket);
     sl_state_cancel(self->options.store, self->publish_ticket);
     sl_timer_stop(&self->end_timer);
+    sl_timer_stop(&self->nudge_timer);
     sl__tm_drain_stop(self);
     sl__tm_update_abandon(self);
     sl__tm_waiters_fail(self, "the topology master ends");

@@ -20,6 +20,8 @@ enum sl__tm_phase {
 enum {
     /* Between the last word to clients and the end of the role. */
     SL__TM_END_MS = 20,
+    /* Before a worker that could not be reached is told again. */
+    SL__TM_NUDGE_MS = 200,
 };
 
 /* A version of the plan with what belongs to it. */
@@ -46,6 +48,8 @@ struct sl__tm_worker {
     uint64_t ready_epoch;
     /* The call with the plan, while it is under way. */
     uint64_t plan_call;
+    /* The plan did not reach it. */
+    bool must_resend;
     /* Its spouts are called, or SL_WORKER_SPOUTS with that was sent. */
     bool is_active;
     bool is_switching;
@@ -137,6 +141,8 @@ struct sl_topology_master {
     struct sl__tm_update *update;
     /* Of a kill. */
     struct sl_rpc_request *kill_request;
+    /* What could not be sent is sent again. */
+    struct sl_timer nudge_timer;
     struct sl_timer end_timer;
     int end_code;
     char end_reason[SL_REASON_SIZE];

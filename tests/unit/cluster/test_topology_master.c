@@ -907,6 +907,36 @@ test_a_silent_worker_is_restarted(void **state)
 }
 
 static void
+step(struct fixture *f, int steps)
+{
+    for (int i = 0; i < steps && f->answers == 0; i++) {
+        assert_true(sl_sim_step(f->sim));
+    }
+}
+
+static void
+test_connections_that_break_hold_nothing_up(void **state)
+{
+    for (int at = 0; at < 120; at += 2) {
+        struct fixture *f = *state;
+        run(f);
+        launcher_restart(f, 2);
+        step(f, at);
+        sl_sim_reset(f->sim, "127.0.0.2", worker_of(f, 3)->host);
+        if (worker_of(f, 2) != NULL) {
+            sl_sim_reset(f->sim, "127.0.0.2", worker_of(f, 2)->host);
+        }
+        uint64_t from = sl_sim_now_ms(f->sim);
+        sl_sim_run_for(f->sim, 50);
+        UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+        assert_true(sl_sim_now_ms(f->sim) < from + 2000);
+        assert_int_equal(f->started, 4);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void
 test_a_restart_answers_when_the_new_process_runs(void **state)
 {
     struct fixture *f = *state;
@@ -1123,14 +1153,6 @@ crash_master(struct fixture *f)
     master_start(f);
 }
 
-static void
-step(struct fixture *f, int steps)
-{
-    for (int i = 0; i < steps && f->answers == 0; i++) {
-        assert_true(sl_sim_step(f->sim));
-    }
-}
-
 /* What runs is the stored plan, old or new, as it was running, and another update takes place. */
 static void
 assert_whole(struct fixture *f)
@@ -1323,6 +1345,7 @@ main(void)
         TEST(test_spouts_are_paused_and_go_on),
         TEST(test_a_worker_that_died_is_replaced_and_all_learn_of_it),
         TEST(test_a_silent_worker_is_restarted),
+        TEST(test_connections_that_break_hold_nothing_up),
         TEST(test_a_restart_answers_when_the_new_process_runs),
         TEST(test_a_stranger_that_claims_a_container_is_rejected),
         TEST(test_the_next_topology_master_takes_over_without_a_restart),
