@@ -33,6 +33,8 @@ local json = require 'streamlua.json'
 local libc = require 'streamlua.connectors.libc'
 
 local C = libc.C
+-- The code may set the global ones to anything.
+local pcall, xpcall, sethook = pcall, xpcall, debug.sethook
 
 local M = {}
 
@@ -167,6 +169,8 @@ local function raised_text(value)
 end
 
 local function on_error(value)
+  -- One of the code's own would go on raising.
+  sethook()
   if type(value) == 'table' and value.result then
     return value
   elseif value == 'not enough memory' then
@@ -196,10 +200,8 @@ local function send(reply)
   libc.write_all(RESULT_FD, text)
 end
 
---- Runs `work` under the limits, sends what it returns to the parent, and ends the process.
----@param work fun(): any
----@param options table? {filter = false: see streamlua.sandbox.guard}
-function M.serve(work, options)
+local function serve(work, options)
+  local stdout = io.stdout
   apply_limits()
   local guard = guards.install(options)
   local ok, value = xpcall(function()
@@ -207,9 +209,10 @@ function M.serve(work, options)
     check_plain(result, {}, {})
     return result
   end, on_error)
-  -- What C code left in the buffer of standard output must show before the answer does.
-  io.stdout:flush()
-  if guard:is_fork() then libc.exit(0) end
+  -- What C code left in the buffer of standard output must show before the answer does; the code may
+  -- have closed it.
+  pcall(stdout.flush, stdout)
+  if guard:is_fork() then return end
   if not ok and type(value) ~= 'table' then value = unhandled(value) end
   local fault = ok and guard:fault()
   if fault then
@@ -219,7 +222,16 @@ function M.serve(work, options)
     collectgarbage()
     pcall(send, { memory = true })
   end
-  libc.exit(0)
+end
+
+--- Runs `work` under the limits, sends what it returns to the parent, and ends the process.
+---@param work fun(): any
+---@param options table? {filter = false: see streamlua.sandbox.guard}
+function M.serve(work, options)
+  local exit = libc.exit
+  -- Code that took apart what this needs gives no answer, which the parent tells.
+  local ok = pcall(serve, work, options)
+  exit(ok and 0 or 1)
 end
 
 ---------------------------------------------------------------------------------------------------

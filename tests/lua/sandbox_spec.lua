@@ -74,6 +74,10 @@ describe('streamlua.sandbox', function()
     end
   end)
 
+  it('takes the result of code that closes standard output', function()
+    assert.same({ 7 }, (serve('io.stdout:close() io.stdout = nil return { 7 }')))
+  end)
+
   it('leaves standard error, other files and reading alone', function()
     assert.same({ 7, 'abc' }, (serve([[
   io.stderr:write ''
