@@ -36,6 +36,8 @@ struct member {
     struct sl_thread thread;
     int32_t index;
     bool has_thread;
+    /* It waits for a message that any member may take, and was not woken for one yet. */
+    bool is_idle;
 };
 
 struct sl_crew {
@@ -238,6 +240,20 @@ sl_crew_start(struct sl_crew *self, sl_crew_main_fn main)
     return 0;
 }
 
+/* A member to wake for a message that any may take; NULL when all are at work: whoever is done
+ * first looks again before it waits. */
+static struct member *
+take_idle(struct sl_crew *self)
+{
+    for (int32_t i = 0; i < self->member_count; i++) {
+        if (self->members[i].is_idle) {
+            self->members[i].is_idle = false;
+            return &self->members[i];
+        }
+    }
+    return NULL;
+}
+
 int
 sl_crew_send(struct sl_crew *self, int32_t member, int32_t kind, const void *bytes, size_t len)
 {
@@ -245,18 +261,21 @@ sl_crew_send(struct sl_crew *self, int32_t member, int32_t kind, const void *byt
         return sl_err_set(SL_EINVAL, "a crew of %d has no member %d", self->member_count, member);
     }
     struct letter *letter = letter_new(member, kind, bytes, len);
+    struct member *woken = NULL;
     pthread_mutex_lock(&self->lock);
     if (member == SL_CREW_ANY) {
         mailbox_put(&self->shared, letter);
-        /* Members wait on their own mailboxes: all look, one takes it. */
-        for (int32_t i = 0; i < self->member_count; i++) {
-            pthread_cond_signal(&self->members[i].mailbox.filled);
-        }
+        woken = take_idle(self);
     } else {
         mailbox_put(&self->members[member].mailbox, letter);
-        pthread_cond_signal(&self->members[member].mailbox.filled);
+        woken = &self->members[member];
+        woken->is_idle = false;
     }
     pthread_mutex_unlock(&self->lock);
+    /* After the lock, which the member would run into otherwise. */
+    if (woken != NULL) {
+        pthread_cond_signal(&woken->mailbox.filled);
+    }
     return 0;
 }
 
@@ -269,6 +288,7 @@ sl_crew_receive(struct sl_crew *self, int32_t member, bool takes_shared, int64_t
     }
     struct mailbox *own = &self->members[member].mailbox;
     struct timespec deadline = deadline_of(timeout_ms < 0 ? 0 : timeout_ms);
+    struct member *next = NULL;
     int rc = 0;
     pthread_mutex_lock(&self->lock);
     for (;;) {
@@ -278,17 +298,28 @@ sl_crew_receive(struct sl_crew *self, int32_t member, bool takes_shared, int64_t
         }
         if (letter != NULL) {
             rc = deliver(own, letter, message);
+            /* It may have been woken for more than the one it takes. */
+            next = self->shared.first != NULL ? take_idle(self) : NULL;
             break;
         }
         if (self->is_closed) {
             rc = sl_err_set(SL_ECLOSED, "the crew has been closed");
             break;
         }
-        if (!await(self, own, timeout_ms, &deadline)) {
+        self->members[member].is_idle = takes_shared;
+        bool is_over = !await(self, own, timeout_ms, &deadline);
+        /* Woken for a shared message and out of time at once: the message is for it all the same.
+         */
+        bool was_chosen = takes_shared && !self->members[member].is_idle;
+        self->members[member].is_idle = false;
+        if (is_over && !was_chosen) {
             break;
         }
     }
     pthread_mutex_unlock(&self->lock);
+    if (next != NULL) {
+        pthread_cond_signal(&next->mailbox.filled);
+    }
     return rc;
 }
 
@@ -298,8 +329,8 @@ sl_crew_post(struct sl_crew *self, int32_t member, int32_t kind, const void *byt
     struct letter *letter = letter_new(member, kind, bytes, len);
     pthread_mutex_lock(&self->lock);
     mailbox_put(&self->owner, letter);
-    pthread_cond_signal(&self->owner.filled);
     pthread_mutex_unlock(&self->lock);
+    pthread_cond_signal(&self->owner.filled);
     if (self->wake != NULL) {
         self->wake(self->wake_ctx);
     }

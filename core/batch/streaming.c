@@ -820,8 +820,13 @@ void
 sl_streaming_wake(struct sl_streaming *self)
 {
     lock(self);
-    sl__streaming_notify(self);
+    bool is_first = !self->is_woken;
+    self->is_woken = true;
     unlock(self);
+    /* After the lock, which the driver would run into otherwise. */
+    if (is_first) {
+        pthread_cond_broadcast(&self->changed);
+    }
 }
 
 const struct sl_streaming_report *
