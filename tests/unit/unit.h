@@ -20,8 +20,8 @@
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(UNIT_IS_SANITIZED)
-/* Random cases to try: a tenth where each takes ten times as long. */
-#define UNIT_ROUNDS(count) ((count) / 10)
+/* Random cases to try: a twentieth where each takes many times as long. */
+#define UNIT_ROUNDS(count) ((count) / 20)
 #else
 #define UNIT_ROUNDS(count) (count)
 #endif
