@@ -934,6 +934,26 @@ check_request(const struct sl_topology_master *self, const struct sl_update_requ
     return 0;
 }
 
+/* A task that there is and will be stays what it is: its state could go nowhere else. */
+static int
+check_tasks(const struct sl__tm_plan *old, const struct sl__tm_plan *next)
+{
+    int32_t at = 0;
+    for (int32_t i = 0; i < next->physical.task_count; i++) {
+        const struct sl_physical_task *task = &next->physical.tasks[i];
+        while (at < old->physical.task_count && old->physical.tasks[at].task < task->task) {
+            at++;
+        }
+        const struct sl_physical_task *was = &old->physical.tasks[at];
+        if (at < old->physical.task_count && was->task == task->task &&
+            (was->component != task->component || was->index != task->index)) {
+            return sl_err_set(SL_EINVAL, "the proposed plan makes another task of task %d",
+                              task->task);
+        }
+    }
+    return 0;
+}
+
 static int
 check_proposed(const struct sl_topology_master *self, const struct sl__tm_plan *next)
 {
@@ -950,7 +970,7 @@ check_proposed(const struct sl_topology_master *self, const struct sl__tm_plan *
                               before->name);
         }
     }
-    return 0;
+    return check_tasks(self->plan, next);
 }
 
 static void

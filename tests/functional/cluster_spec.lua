@@ -248,6 +248,15 @@ describe('a local topology', function()
     ok('update', script, '--parallelism', 'count=-3')
     local described = document('describe', 'counts', '-o', 'json')
     assert.equal(1, described.components[2].parallelism)
+    local evened = document('update', 'counts', '--mode', 'reassign', '--parallelism', 'count=5',
+      '-o', 'json')
+    assert.equal(4, evened.started)
+    local sizes = {}
+    for i, container in ipairs(document('describe', 'counts', '-o', 'json').containers) do
+      sizes[i] = #container.tasks
+    end
+    table.sort(sizes)
+    assert.same({ 3, 4 }, sizes)
     ok('update', 'counts', '--containers', '3')
     assert.equal(3, #document('describe', 'counts', '-o', 'json').containers)
     ok('kill', 'counts', '--wait', '30s')
@@ -273,6 +282,8 @@ describe('a local topology', function()
       { 7, '--parallelism', 'count=1000000000' }, { 7, '--parallelism', 'count=21' },
       { 7, '--parallelism', 'count=3,count=4' }, { 7, '--parallelism', 'count=-2' }, { 2 },
       { 4, '--parallelism', 'count=3', '--if-version', '2' }, { 7, '--containers', '100' },
+      { 4, '--mode', 'keep' }, { 4, '--mode', 'minimal' }, { 4, '--mode', 'reassign' },
+      { 2, '--mode', 'other' },
     }) do
       local result = run('update', 'counts', unpack(case, 2))
       assert.equal(case[1], result.code, table.concat(case, ' ') .. ': ' .. result.stderr)

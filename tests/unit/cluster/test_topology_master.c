@@ -80,6 +80,8 @@ struct fixture {
     bool is_wanted[64];
     /* Added to the ids of new containers. */
     int32_t remap;
+    /* Added to the indexes of the bolt's tasks in proposed plans. */
+    int32_t index_shift;
     /* What new workers refuse. */
     bool refuse_plan;
     bool refuse_stage;
@@ -503,7 +505,7 @@ static struct sl_plan_component components[] = {{"lines", NULL, 0}, {"count", NU
 
 /* `bolts` tasks of the bolt (ids 2..), one container each beside the spout's own, container 1. */
 static void
-make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
+make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, struct sl_buf *out)
 {
     struct sl_packing_container containers[8] = {{1, 0, 1, 1, 1, 1}};
     struct sl_packing_instance instances[8] = {{0, 1, 0, 1, 1, 1}};
@@ -511,7 +513,7 @@ make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
     int32_t groups[GROUPS];
     for (int32_t i = 0; i < bolts; i++) {
         containers[i + 1] = (struct sl_packing_container){i + 2, i + 1, 1, 1, 1, 1};
-        instances[i + 1] = (struct sl_packing_instance){1, i + 2, i, 1, 1, 1};
+        instances[i + 1] = (struct sl_packing_instance){1, i + 2, i + shift, 1, 1, 1};
     }
     for (int32_t i = 0; i < 8; i++) {
         slots[i] = (struct sl_plan_slot){"", "", 0};
@@ -534,6 +536,12 @@ make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
     };
     sl_buf_clear(out);
     assert_int_equal(sl_stored_plan_encode(&plan, out), 0);
+}
+
+static void
+make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
+{
+    make_shifted_plan(version, bolts, 0, out);
 }
 
 static void
@@ -751,7 +759,7 @@ send_update(struct fixture *f, int32_t from, int32_t to, uint64_t drain_ms)
     struct sl_buf proposed = {0};
     struct sl_buf body = {0};
     make_plan(1, from, &current);
-    make_plan(2, to, &proposed);
+    make_shifted_plan(2, to, f->index_shift, &proposed);
     struct sl_update_request request = {.current = current.data,
                                         .current_size = current.size,
                                         .proposed = proposed.data,
@@ -1284,6 +1292,19 @@ test_an_update_planned_from_another_plan_conflicts(void **state)
 }
 
 static void
+test_an_update_that_makes_another_task_of_one_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    f->index_shift = 1;
+    update(f, 2, 4);
+    assert_int_equal(f->result.code, SL_EINVAL);
+    assert_non_null(strstr(f->reason, "task 2"));
+    assert_int_equal(stored_version(f), 1);
+    assert_int_equal(f->started, 3);
+}
+
+static void
 test_one_of_two_updates_at_once_conflicts(void **state)
 {
     struct fixture *f = *state;
@@ -1361,6 +1382,7 @@ main(void)
         TEST(test_a_death_of_any_worker_anywhere_leaves_one_plan_whole),
         TEST(test_a_kill_at_any_time_of_an_update_ends_everything),
         TEST(test_an_update_planned_from_another_plan_conflicts),
+        TEST(test_an_update_that_makes_another_task_of_one_is_refused),
         TEST(test_one_of_two_updates_at_once_conflicts),
         TEST(test_ids_that_the_launcher_gave_are_published),
         TEST(test_a_kill_drains_and_ends_everything),

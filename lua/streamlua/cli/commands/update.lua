@@ -19,8 +19,8 @@ local DRY_RUN = { 'topology', 'repacking', 'from_version', 'old', 'new', 'change
   containers = { 'id', 'state', 'added', 'removed' } }
 
 local function check_usage(context, args)
-  if #args.parallelism == 0 and not args.containers and not args.packing then
-    context:fail('usage', 'update', 'it needs --parallelism, --containers or --packing',
+  if #args.parallelism == 0 and not args.containers and not args.packing and not args.mode then
+    context:fail('usage', 'update', 'it needs --parallelism, --containers, --packing or --mode',
       "see 'streamlua update --help'")
   end
 end
@@ -73,14 +73,80 @@ end
 
 local function check_change(context, args, topology, changes)
   local same_count = not args.containers or args.containers == #topology.plan.containers
-  if not next(changes) and same_count and not args.packing then
+  if not next(changes) and same_count and not args.packing and args.mode ~= 'reassign' then
     context:fail('conflict', running.label(topology.name),
       'there is nothing to do: it is as asked for')
   end
 end
 
+-- Instances of a plan by component, in the order of their indexes.
+local function instances_of(plan)
+  local by_component = {}
+  for _, container in ipairs(plan.containers) do
+    for _, instance in ipairs(container.instances) do
+      local list = by_component[instance.component] or {}
+      by_component[instance.component] = list
+      list[#list + 1] = instance
+    end
+  end
+  for _, list in pairs(by_component) do
+    table.sort(list, function(a, b) return a.index < b.index end)
+  end
+  return by_component
+end
+
+-- Gives the tasks of a plan that was packed anew the ids and indexes that they have; new ones get
+-- max+1 of both.
+local function keep_ids(plan, old)
+  local known, highest, names = instances_of(old), 0, {}
+  for _, list in pairs(known) do
+    for _, instance in ipairs(list) do highest = math.max(highest, instance.task) end
+  end
+  local fresh = instances_of(plan)
+  for name in pairs(fresh) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local own = known[name] or {}
+    local index = #own > 0 and own[#own].index or -1
+    for i, instance in ipairs(fresh[name]) do
+      if own[i] then
+        instance.task, instance.index = own[i].task, own[i].index
+      else
+        highest, index = highest + 1, index + 1
+        instance.task, instance.index = highest, index
+      end
+    end
+  end
+  plan.version = old.version + 1
+  return plan
+end
+
+-- Everything packed as if for the first time, with the tasks that there are to be.
+local function pack_anew(context, args, topology, changes)
+  local wanted = {}
+  for _, component in ipairs(present(topology)) do
+    wanted[component.name] = component.parallelism + (changes[component.name] or 0)
+  end
+  local request = context:check(packing.validate_request(packing.request_from_topology(
+    topology.described, { parallelism = wanted,
+      config = { containers = args.containers or #topology.plan.containers } })))
+  local plan, result = packing.plan(request, args.packing or packing.default_packer(request),
+    { limits = {} })
+  if not plan then context:fail_with(result) end
+  plan = context:check(packing.validate_plan(keep_ids(plan, topology.plan)))
+  local delta = context:check(packing.delta(plans.shown(topology.plan), plan))
+  if delta.moved + delta.started + delta.stopped == 0 then
+    context:fail('conflict', running.label(topology.name),
+      'there is nothing to do: packed anew, every task stays where it is')
+  end
+  return plan
+end
+
 -- The plan that is asked for, and how many key groups change their task.
 local function propose(context, args, topology, changes)
+  if args.mode == 'reassign' then
+    return plans.rebalance(pack_anew(context, args, topology, changes), topology.plan)
+  end
   local request = packing.request_from_topology(topology.described,
     { current = plans.shown(topology.plan), changes = changes, containers = args.containers })
   request = context:check(packing.validate_request(request))
@@ -169,6 +235,8 @@ return {
       :convert(parser.integer(1, 2000000000))
     command:option('--packing', 'Packer of the change (default: the topology\'s repacking).')
       :argname('P')
+    command:option('--mode', 'keep and minimal: what runs stays where it is (default); reassign: '
+      .. 'pack everything anew.'):argname('MODE'):choices({ 'keep', 'reassign', 'minimal' })
     command:flag('--force', 'Let a component grow to more than 10 times its tasks.')
     command:flag('--dry-run', 'Print the change; nothing is touched.')
     command:option('--if-version', 'Only if the plan has this version.'):argname('V')
