@@ -1,4 +1,4 @@
--- The schedulers of scripts/schedulers, and what custom ones may do wrong. labels: short
+-- The schedulers of scripts/schedulers, and what custom ones may do wrong.
 local files = require 'support.files'
 local scheduling = require 'streamlua.scheduling'
 
