@@ -264,8 +264,10 @@ function M.run(topology, options)
     else
       hear(self, left)
     end
-    if options.fixed and options.ends_when_finished and all_finished(self) then
-      finish(self, 0, 'finished')
+    if options.fixed and options.ends_when_finished then
+      -- Executors without tasks have finished; that of those with tasks was taken back, and is told next.
+      while hear(self, 0) do end
+      if all_finished(self) then finish(self, 0, 'finished') end
     end
   end
   self.outcome.stats = worker:stats()
