@@ -29,6 +29,8 @@ enum {
     DRAIN_LOOK_MS = 2,
     /* How long a plan that runs waits for connections: peers may hear of this worker later. */
     PEERS_WAIT_MS = 500,
+    /* How long an end waits until the peers have what was written for them. */
+    LAST_WORDS_MS = 1000,
 };
 
 /* A drain that waits for the end of what is under way. */
@@ -70,6 +72,8 @@ struct sl_worker_role {
     uint32_t plan_number;
     bool is_plan_run;
     struct sl_timer peers_timer;
+    struct sl_timer end_timer;
+    uint64_t end_until_ms;
     bool is_active;
     struct drain *drain;
     struct sl_buf scratch;
@@ -699,13 +703,38 @@ end(void *ctx)
     }
 }
 
+/* What was written for peers that are there must reach them: nobody would send it again. */
+static void
+end_when_sent(void *ctx, uint64_t ticket)
+{
+    struct sl_worker_role *self = ctx;
+    struct sl_remote_stats stats;
+    int32_t connected;
+    (void)ticket;
+    sl_remote_stats(sl_worker_remote(self->worker), &stats);
+    sl_data_link_peers(self->links, &connected);
+    if (stats.unconfirmed > 0 && connected > 0 && sl_loop_now_ms(self->loop) < self->end_until_ms) {
+        sl_timer_start(self->loop, &self->end_timer, DRAIN_LOOK_MS, end_when_sent, self);
+        return;
+    }
+    end(self);
+}
+
+static void
+begin_end(void *ctx)
+{
+    struct sl_worker_role *self = ctx;
+    self->end_until_ms = sl_loop_now_ms(self->loop) + LAST_WORDS_MS;
+    end_when_sent(self, 0);
+}
+
 void
 sl_worker_role_free(struct sl_worker_role *self)
 {
     if (self == NULL) {
         return;
     }
-    sl_loop_post(self->loop, end, self);
+    sl_loop_post(self->loop, begin_end, self);
     if (self->has_thread) {
         pthread_join(self->thread, NULL);
     } else {
