@@ -145,6 +145,9 @@ describe('a local topology', function()
       { name = described.components[2].name, kind = described.components[2].kind,
         parallelism = described.components[2].parallelism })
     assert.equal(4, #processes())
+    local asked = ok('repl', '-o', 'json', '-e', "local c = connect() return { c:list()[1].name, "
+      .. "c:describe('counts').state, c:plan('counts').version, #c:plans().counts.containers }")
+    assert.same({ 'counts', 'RUNNING', 1, 2 }, json.decode(asked.stdout))
     assert.same({ topology = 'counts', action = 'deactivate', state = 'PAUSED' },
       document('deactivate', 'counts', '-o', 'json'))
     assert.equal('PAUSED', document('list', '-o', 'json').topologies[1].state)

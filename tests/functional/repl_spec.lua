@@ -290,10 +290,12 @@ describe('the REPL at a terminal', function()
     end)
   end)
 
-  it('says that no cluster can be reached', function()
+  it('connects to a cluster that is there and not to another', function()
     at_prompt(function(t)
-      assert.truthy(enter(t, "connect 'prod'"):find("cluster 'prod': no cluster can be reached", 1,
-        true))
+      assert.truthy(enter(t, "connect 'prod'"):find("cluster 'prod': no conf/prod.lua", 1, true))
+      assert.truthy(enter(t, 'connect()'):find("cluster 'local'", 1, true))
+      assert.truthy(enter(t, '#connect():list()'):find('%d'))
+      assert.truthy(enter(t, "connect():plan 'nix'"):find("topology 'nix': no topology", 1, true))
     end)
   end)
 
@@ -398,7 +400,8 @@ return t
 
   it('ends with 5 when a script needs a cluster that is not there', function()
     in_folder(function(folder)
-      local r = run(folder, { '-e', 'connect()' })
+      local r = run(folder, { '-e', 'connect()', '--timeout', '300ms', '--state',
+        'zookeeper://127.0.0.1:1/none' })
       assert.equal(5, r.code, r.stderr)
     end)
   end)

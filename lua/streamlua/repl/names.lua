@@ -9,7 +9,6 @@
 
 local err = require 'streamlua.err'
 local error_lines = require 'streamlua.cli.error_lines'
-local errors = require 'streamlua.cli.error'
 local load = require 'streamlua.topology.load'
 local packing = require 'streamlua.packing'
 local printer = require 'streamlua.repl.printer'
@@ -239,12 +238,12 @@ function M.make(session)
       known('cases', 'seed')))
   end
 
-  --- Connects to a running cluster by name. This version has no client for running clusters: it ends
-  --- with an error (exit code 5 in scripts).
+  --- Connects to a cluster by name, or to that of the session. Returns c with c:list(), c:describe(name),
+  --- c:plan(name) and c:plans(), which look at the running topologies and change nothing.
+  --- Example: a = connect():plan 'wordcount'
   function names.connect(cluster)
-    error(errors.new('unreachable', ("cluster '%s'"):format(cluster or 'local'),
-      'no cluster can be reached, this version has no client for running ones',
-      'topologies can be packed, scheduled and run without one'), 0)
+    if cluster ~= nil then expect(cluster, 'string', 'connect takes the name of a cluster') end
+    return require('streamlua.repl.live').connect(context, cluster)
   end
 
   return names

@@ -1,5 +1,6 @@
 -- `streamlua describe`: one running topology.
 
+local documents = require 'streamlua.cluster.documents'
 local running = require 'streamlua.cli.running'
 
 local KEYS = {
@@ -10,63 +11,6 @@ local KEYS = {
     tasks = { 'task', 'component', 'index' } },
   events = { 'time', 'text' },
 }
-
--- Components in order of declaration with what runs of them, engine's own behind.
-local function components_of(topology, status)
-  local counts, counters, kinds, list = {}, {}, {}, {}
-  for _, container in ipairs(topology.plan.containers) do
-    for _, instance in ipairs(container.instances) do
-      counts[instance.component] = (counts[instance.component] or 0) + 1
-    end
-  end
-  for _, item in ipairs(status and status.counters or {}) do counters[item.component] = item end
-  for _, component in ipairs(topology.described.components) do
-    kinds[component.name] = component.kind
-  end
-  for i, name in ipairs(topology.components) do
-    local entry = { name = name, kind = kinds[name] or 'system', parallelism = counts[name] or 0 }
-    local found = counters[name] or {}
-    for _, key in ipairs({ 'executed', 'emitted', 'acked', 'failed', 'pending', 'errors' }) do
-      entry[key] = found[key]
-    end
-    list[i] = entry
-  end
-  return list
-end
-
-local function containers_of(topology, status)
-  local by_id, list = {}, {}
-  for _, item in ipairs(status and status.containers or {}) do by_id[item.id] = item end
-  for i, container in ipairs(topology.plan.containers) do
-    local live = by_id[container.id] or {}
-    local entry = { id = container.id, supervisor = container.supervisor or 'local',
-      host = container.host or topology.execution.host, port = container.port or live.port or 0,
-      pid = live.pid, state = live.state or 'UNKNOWN', restarts = live.restarts or 0, tasks = {} }
-    for k, instance in ipairs(container.instances) do
-      entry.tasks[k] = { task = instance.task, component = instance.component,
-        index = instance.index }
-    end
-    list[i] = entry
-  end
-  return list
-end
-
-local function events_of(status)
-  local list = {}
-  for i, event in ipairs(status and status.events or {}) do
-    list[i] = { time = event.time_ms, text = event.text }
-  end
-  return list
-end
-
-local function document_of(topology, status)
-  return {
-    topology = topology.name, state = status and status.state or topology.execution.state,
-    plan_version = topology.plan.version, scheduler = topology.execution.scheduler,
-    components = components_of(topology, status), containers = containers_of(topology, status),
-    events = events_of(status),
-  }
-end
 
 local function print_components(context, document)
   local right, rows = 'right', {}
@@ -121,7 +65,7 @@ return {
       end
       local status, failure = client:status(name)
       if not status then context:warn(tostring(failure)) end
-      return document_of(topology, status)
+      return documents.describe(topology, status)
     end, { reader = true })
     if context.output == 'json' then
       context:print_json(document, KEYS)
