@@ -82,6 +82,23 @@ rounds_expire(struct sl_executor *self)
     }
 }
 
+/*
+ * A process has ended with tuples it had been given. Which roots they belong to is known to nobody,
+ * so all that are under way fail: their spouts hear of it now instead of after the time-out.
+ */
+static void
+losses_heed(struct sl_executor *self)
+{
+    uint32_t losses = __atomic_load_n(&self->worker->losses, __ATOMIC_ACQUIRE);
+    if (losses == self->losses_seen) {
+        return;
+    }
+    self->losses_seen = losses;
+    for (size_t i = 0; i < self->spouts.count; i++) {
+        sl__roots_lose(self->spouts.items[i]);
+    }
+}
+
 /* Finds when the next timer is. */
 static void
 timers_run(struct sl_executor *self)
@@ -316,6 +333,7 @@ intake(struct sl_executor *self)
     if (self->is_expiry_due) {
         rounds_expire(self);
     }
+    losses_heed(self);
 }
 
 static uint64_t

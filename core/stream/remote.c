@@ -618,6 +618,16 @@ session_begin(struct sl__peer *peer)
     }
 }
 
+/* A peer's process has ended: the executors' spouts do not wait for what it had. */
+static void
+losses_tell(struct sl_worker *worker)
+{
+    __atomic_add_fetch(&worker->losses, 1, __ATOMIC_RELEASE);
+    for (int32_t i = 0; i < worker->executor_count; i++) {
+        sl__executor_ring_bell(worker->executors[i]);
+    }
+}
+
 void
 sl_remote_open(struct sl_remote *self, int32_t id, const uint8_t *identity, uint32_t window,
                bool resumes, uint64_t received)
@@ -627,7 +637,12 @@ sl_remote_open(struct sl_remote *self, int32_t id, const uint8_t *identity, uint
     if (resumes) {
         confirm(self, peer, received);
     } else {
+        bool is_another =
+            peer->is_known && memcmp(peer->identity, identity, sizeof(peer->identity)) != 0;
         session_end(self, peer);
+        if (is_another) {
+            losses_tell(self->worker);
+        }
         peer->is_known = true;
         memcpy(peer->identity, identity, sizeof(peer->identity));
         peer->window = window;

@@ -83,8 +83,9 @@ sl__root_apply(struct sl__task *task, const struct sl__ack *ack)
     }
 }
 
-void
-sl__roots_expire(struct sl__task *task)
+/* Fails the pending roots that are older than `age` rounds. */
+static void
+roots_fail(struct sl__task *task, int32_t age)
 {
     if (!task->executor->worker->is_acking) {
         return;
@@ -94,7 +95,7 @@ sl__roots_expire(struct sl__task *task)
     for (int32_t slot = 0; slot < task->root_count; slot++) {
         struct sl__root *root = &task->roots[slot];
         bool is_pending = (root->bits & (SL__ROOT_OPEN | SL__ROOT_DONE)) == SL__ROOT_OPEN;
-        if (!is_pending || sl__root_age(task, root) <= SL__ROUNDS) {
+        if (!is_pending || (int32_t)sl__root_age(task, root) <= age) {
             continue;
         }
         if (&root->value == emitted) {
@@ -103,6 +104,18 @@ sl__roots_expire(struct sl__task *task)
             sl__root_finish(task, root, true);
         }
     }
+}
+
+void
+sl__roots_expire(struct sl__task *task)
+{
+    roots_fail(task, SL__ROUNDS);
+}
+
+void
+sl__roots_lose(struct sl__task *task)
+{
+    roots_fail(task, -1);
 }
 
 void

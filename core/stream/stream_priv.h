@@ -313,6 +313,8 @@ struct sl_executor {
     uint32_t round;
     uint64_t round_at_ns;
     bool is_expiry_due;
+    /* The losses of the worker for which the pending roots here were failed already. */
+    uint32_t losses_seen;
     uint64_t timer_at_ns;
     /* Ticks take turns with other work, and tasks with each other. */
     bool is_tick_next;
@@ -435,6 +437,8 @@ struct sl_worker {
     pthread_mutex_t plan_lock;
     /* Grows with every change of the plan. */
     uint32_t plan_version;
+    /* Processes of peers that have ended with what they were given; written by the I/O thread. */
+    uint32_t losses;
     /* A task was attached: roots may be under way. */
     bool is_live;
     SL_VEC(struct sl__component) components;
@@ -517,6 +521,8 @@ int sl__roots_create(struct sl__task *task);
 void sl__roots_destroy(struct sl__task *task);
 void sl__root_apply(struct sl__task *task, const struct sl__ack *ack);
 void sl__roots_expire(struct sl__task *task);
+/* Fails all roots that are under way. */
+void sl__roots_lose(struct sl__task *task);
 /* Counts the time-out of roots that began at `since_ns` or later from the current round. */
 void sl__roots_restart(struct sl__task *task, uint64_t since_ns);
 /* Counts what latency_value and latency_count hold. */

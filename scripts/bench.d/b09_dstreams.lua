@@ -70,7 +70,7 @@ end
 
 local function window(bench, limit)
   local rate = 2e6
-  local ran = batches_of('window', bench.quick and 4 or 8, '--set rate=2000000')
+  local ran = batches_of('window', bench.quick and 3 or 8, '--set rate=2000000')
   -- The first slides compile.
   local late = where(ran, function(_, i) return i > 1 end)
   local least, _, mean = spread(late, 'processing_delay_ms')
@@ -82,22 +82,22 @@ local function window(bench, limit)
 end
 
 local function empty(bench)
-  local ran = where(batches_of('empty', bench.quick and 2 or 4), function(_, i) return i > 50 end)
+  local ran = where(batches_of('empty', bench.quick and 1 or 4), function(_, i) return i > 50 end)
   local _, _, mean = spread(ran, 'total_delay_ms')
   bench:report { variant = 'empty', name = 'batch without records', unit = 'ms', value = mean, target = 1,
     better = 'less' }
 end
 
 local function update(bench, limit)
-  local ran = where(batches_of('update', bench.quick and 3 or 5), function(_, i) return i > 3 end)
+  local ran = where(batches_of('update', bench.quick and 2 or 5), function(_, i) return i > 3 end)
   local least, _, mean = spread(ran, 'processing_delay_ms')
   bench:report { variant = 'update', name = 'update_state_by_key, 100 k keys', unit = 'updates/s',
     value = 1e5 / (least / 1000), least = 1e5 / (mean / 1000), limit = limit, target = 1e6 }
 end
 
 local function touch(bench)
-  local keys = bench.quick and 1e6 or 1e7
-  local ran = batches_of('touch', bench.quick and 8 or 40, ('--set keys=%d'):format(keys))
+  local keys = bench.quick and 2e5 or 1e7
+  local ran = batches_of('touch', bench.quick and 3 or 40, ('--set keys=%d'):format(keys))
   for _, share in ipairs { 100, 1000 } do
     local some = where(ran, function(batch) return batch.records == keys / share end)
     if #some > 0 then

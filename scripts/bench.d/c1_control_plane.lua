@@ -40,7 +40,7 @@ local function best_of(rounds, quick, names)
 end
 
 local function run(bench)
-  local f = best_of(bench.quick and 3 or 5, bench.quick, 'calls one_way round_trips slots')
+  local f = best_of(bench.quick and 1 or 5, bench.quick, 'calls one_way round_trips slots')
   for name, value in pairs(measure(bench.quick, 'registrations')) do f[name] = value end
   local calls = 'rpc calls, 512 under way'
   bench:report { variant = 'calls/each', name = calls, value = f.rpc_messages, unit = '/s',
