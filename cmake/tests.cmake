@@ -18,7 +18,7 @@ enable_testing()
 set(SL_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_stack_use_after_return=0:abort_on_error=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
-  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp"
   "XDG_STATE_HOME=${CMAKE_BINARY_DIR}/tests/home/state"
   "XDG_CONFIG_HOME=${CMAKE_BINARY_DIR}/tests/home/config"
   "SL_TEST_BUILD=${SL_BUILD}"
