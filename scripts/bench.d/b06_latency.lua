@@ -16,7 +16,7 @@ return {
       local best
       -- The run with the least p99: another program that takes a core for a while is not ours to count.
       local rounds = engine.rounds(bench, function()
-        local out = engine.run('latency', { rate = rate[2], seconds = bench.quick and 0.4 or 5 }, 2)
+        local out = engine.run('latency', { rate = rate[2], seconds = bench.quick and 0.25 or 5 }, 2)
         if not best or out.p99 < best.p99 then best = out end
         return -out.p99
       end)

@@ -70,7 +70,7 @@ end
 
 local function window(bench, limit)
   local rate = 2e6
-  local ran = batches_of('window', bench.quick and 3 or 8, '--set rate=2000000')
+  local ran = batches_of('window', bench.quick and 2 or 8, '--set rate=2000000')
   -- The first slides compile.
   local late = where(ran, function(_, i) return i > 1 end)
   local least, _, mean = spread(late, 'processing_delay_ms')
@@ -97,7 +97,7 @@ end
 
 local function touch(bench)
   local keys = bench.quick and 2e5 or 1e7
-  local ran = batches_of('touch', bench.quick and 3 or 40, ('--set keys=%d'):format(keys))
+  local ran = batches_of('touch', bench.quick and 2 or 40, ('--set keys=%d'):format(keys))
   for _, share in ipairs { 100, 1000 } do
     local some = where(ran, function(batch) return batch.records == keys / share end)
     if #some > 0 then

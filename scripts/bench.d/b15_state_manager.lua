@@ -22,7 +22,7 @@ return {
   name = 'state manager',
   run = function(bench)
     for _, what in ipairs { 'localfs', 'zookeeper' } do
-      local out, why = rates(bench.quick and 300 or 2000, what)
+      local out, why = rates(bench.quick and 150 or 2000, what)
       if not out and why ~= '' then error(why, 0) end
       for _, name in ipairs(out and FIGURES or {}) do
         bench:report { variant = what .. '_' .. name, value = out[name], unit = 'operations/s',

@@ -15,7 +15,7 @@ local binary = root .. '/build/streamlua'
 local limits_program = root .. '/build/tests/bench/limits'
 
 -- A quick run repeats what it measures three times, twice after so many seconds, then not at all.
-local QUICK_TWICE, QUICK_ONCE = 10, 16
+local QUICK_TWICE, QUICK_ONCE = 7, 12
 local started = libc.clock_s('mono')
 
 local function quoted(text) return "'" .. tostring(text):gsub("'", "'\\''") .. "'" end
