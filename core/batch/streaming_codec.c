@@ -7,9 +7,6 @@
 #include "streaming.pb-c.h"
 #include "wire/message.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static const struct sl_pb_limits event_limits = {
     .max_size = 1024 * 1024 * 1024,
     .max_fields = 64 * 1024 * 1024,
@@ -23,7 +20,7 @@ static const struct sl_pb_limits checkpoint_limits = {
 static ProtobufCBinaryData
 bytes_of(const char *text)
 {
-    return (ProtobufCBinaryData){text != NULL ? strlen(text) : 0, MUTABLE(text)};
+    return (ProtobufCBinaryData){text != NULL ? strlen(text) : 0, SL_PB_MUTABLE(text)};
 }
 
 /* The bytes with a NUL behind them. */
@@ -43,7 +40,7 @@ encode_allocated(const struct sl_block_event *event, struct sl_buf *out)
         streamlua__allocated_input__init(&inputs[i]);
         inputs[i].input = bytes_of(event->inputs[i].name);
         inputs[i].n_ids = event->inputs[i].id_count;
-        inputs[i].ids = MUTABLE(event->inputs[i].ids);
+        inputs[i].ids = SL_PB_MUTABLE(event->inputs[i].ids);
         pointers[i] = &inputs[i];
     }
     allocated.time = event->time;
@@ -80,7 +77,7 @@ encode_cleaned(const struct sl_block_event *event, struct sl_buf *out)
 {
     Streamlua__BatchesCleaned cleaned = STREAMLUA__BATCHES_CLEANED__INIT;
     cleaned.n_times = event->time_count;
-    cleaned.times = MUTABLE(event->times);
+    cleaned.times = SL_PB_MUTABLE(event->times);
     Streamlua__BlockEvent message = STREAMLUA__BLOCK_EVENT__INIT;
     message.event_case = STREAMLUA__BLOCK_EVENT__EVENT_CLEANED;
     message.cleaned = &cleaned;
@@ -205,7 +202,7 @@ checkpoint_to_message(struct sl_arena *arena, const struct sl_checkpoint *checkp
     message->batch_ms = checkpoint->batch_ms;
     message->n_pending = checkpoint->pending_count;
     message->pending = checkpoint->pending;
-    message->extra = (ProtobufCBinaryData){checkpoint->extra_len, MUTABLE(checkpoint->extra)};
+    message->extra = (ProtobufCBinaryData){checkpoint->extra_len, SL_PB_MUTABLE(checkpoint->extra)};
     message->n_nodes = checkpoint->stream_count;
     message->nodes = sl_arena_calloc(arena, checkpoint->stream_count, sizeof(void *));
     for (size_t i = 0; i < checkpoint->stream_count; i++) {

@@ -8,9 +8,6 @@
 #include "wire/frame.h"
 #include "wire/message.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static const struct sl_pb_limit counts[] = {
     {&streamlua__control_status__descriptor, 7, SL_CONTROL_EVENTS_MAX},
     {&streamlua__control_status__descriptor, 9, SL_TOPOLOGY_COMPONENTS_MAX},
@@ -30,12 +27,6 @@ unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t
     return sl_message_unpack(descriptor, data, size, &limits, arena, message);
 }
 
-static char *
-text_of(const char *text)
-{
-    return text != NULL ? MUTABLE(text) : MUTABLE("");
-}
-
 static int
 check_topology(const char *name, int state)
 {
@@ -51,14 +42,14 @@ sl_execution_state_encode(const struct sl_execution_state *from, struct sl_buf *
 {
     Streamlua__ExecutionState message = STREAMLUA__EXECUTION_STATE__INIT;
     message.format = SL_EXECUTION_STATE_FORMAT;
-    message.topology = text_of(from->topology);
-    message.topology_id = text_of(from->topology_id);
+    message.topology = sl_pb_text(from->topology);
+    message.topology_id = sl_pb_text(from->topology_id);
     message.submitted_ms = from->submitted_ms;
-    message.user = text_of(from->user);
-    message.host = text_of(from->host);
-    message.cwd = text_of(from->cwd);
-    message.package_hash = text_of(from->package_hash);
-    message.scheduler = text_of(from->scheduler);
+    message.user = sl_pb_text(from->user);
+    message.host = sl_pb_text(from->host);
+    message.cwd = sl_pb_text(from->cwd);
+    message.package_hash = sl_pb_text(from->package_hash);
+    message.scheduler = sl_pb_text(from->scheduler);
     message.state = (Streamlua__TopologyState)from->state;
     message.is_active = from->is_active;
     sl_message_pack(&message.base, out);
@@ -132,9 +123,9 @@ status_lists_to_message(const struct sl_control_status *from, struct sl_arena *a
         streamlua__control_container__init(&containers[i]);
         containers[i].id = from->containers[i].id;
         containers[i].pid = from->containers[i].pid;
-        containers[i].host = text_of(from->containers[i].host);
+        containers[i].host = sl_pb_text(from->containers[i].host);
         containers[i].port = from->containers[i].port;
-        containers[i].state = text_of(from->containers[i].state);
+        containers[i].state = sl_pb_text(from->containers[i].state);
         containers[i].restarts = from->containers[i].restarts;
         message->containers[i] = &containers[i];
     }
@@ -145,7 +136,7 @@ status_lists_to_message(const struct sl_control_status *from, struct sl_arena *a
     for (size_t i = 0; i < from->shown_events; i++) {
         streamlua__control_event__init(&events[i]);
         events[i].time_ms = from->events[i].time_ms;
-        events[i].text = text_of(from->events[i].text);
+        events[i].text = sl_pb_text(from->events[i].text);
         message->events[i] = &events[i];
     }
     Streamlua__ControlCounters *counters =
@@ -155,7 +146,7 @@ status_lists_to_message(const struct sl_control_status *from, struct sl_arena *a
     for (size_t i = 0; i < from->counter_count; i++) {
         const struct sl_worker_counters *entry = &from->counters[i];
         streamlua__control_counters__init(&counters[i]);
-        counters[i].component = text_of(entry->component);
+        counters[i].component = sl_pb_text(entry->component);
         counters[i].executed = entry->executed;
         counters[i].emitted = entry->emitted;
         counters[i].acked = entry->acked;
@@ -172,11 +163,11 @@ sl_control_status_encode(const struct sl_control_status *from, struct sl_buf *ou
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 0);
     Streamlua__ControlStatus message = STREAMLUA__CONTROL_STATUS__INIT;
-    message.topology = text_of(from->topology);
+    message.topology = sl_pb_text(from->topology);
     message.state = (Streamlua__TopologyState)from->state;
     message.plan_version = from->plan_version;
     message.is_settled = from->is_settled;
-    message.failure = text_of(from->failure);
+    message.failure = sl_pb_text(from->failure);
     message.event_count = from->event_count;
     message.pid = from->pid;
     message.guardian_pid = from->guardian_pid;
@@ -249,8 +240,8 @@ void
 sl_update_request_encode(const struct sl_update_request *from, struct sl_buf *out)
 {
     Streamlua__UpdateTopologyRequest message = STREAMLUA__UPDATE_TOPOLOGY_REQUEST__INIT;
-    message.current = (ProtobufCBinaryData){from->current_size, MUTABLE(from->current)};
-    message.proposed = (ProtobufCBinaryData){from->proposed_size, MUTABLE(from->proposed)};
+    message.current = (ProtobufCBinaryData){from->current_size, SL_PB_MUTABLE(from->current)};
+    message.proposed = (ProtobufCBinaryData){from->proposed_size, SL_PB_MUTABLE(from->proposed)};
     message.lock_timeout_ms = from->lock_timeout_ms;
     message.drain_timeout_ms = from->drain_timeout_ms;
     message.start_timeout_ms = from->start_timeout_ms;
@@ -283,7 +274,7 @@ sl_update_result_encode(const struct sl_update_result *from, struct sl_buf *out)
     Streamlua__UpdateTopologyResult message = STREAMLUA__UPDATE_TOPOLOGY_RESULT__INIT;
     message.outcome = (Streamlua__UpdateOutcome)from->outcome;
     message.code = from->code;
-    message.reason = text_of(from->reason);
+    message.reason = sl_pb_text(from->reason);
     message.from_version = from->from_version;
     message.to_version = from->to_version;
     message.paused_ms = from->paused_ms;

@@ -8,13 +8,10 @@
 
 static const struct sl_pb_limits limits = {.max_size = SL_FRAME_HELLO_MAX, .max_fields = 64};
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static ProtobufCBinaryData
 bytes_of(const uint8_t *data, size_t size)
 {
-    return (ProtobufCBinaryData){size, MUTABLE(data)};
+    return (ProtobufCBinaryData){size, SL_PB_MUTABLE(data)};
 }
 
 void
@@ -32,7 +29,7 @@ sl_data_encode_hello(const struct sl_data_hello *from, struct sl_buf *out)
     Streamlua__DataHello message = STREAMLUA__DATA_HELLO__INIT;
     message.version = from->version;
     message.nonce = bytes_of(from->nonce, sizeof(from->nonce));
-    message.topology_id = MUTABLE(from->topology_id);
+    message.topology_id = SL_PB_MUTABLE(from->topology_id);
     message.container = from->container;
     message.to = from->to;
     message.identity = bytes_of(from->identity, sizeof(from->identity));
@@ -52,7 +49,7 @@ sl_data_encode_welcome(const struct sl_data_welcome *from, struct sl_buf *out)
     message.resumes = from->resumes;
     message.received = from->received;
     message.window = from->window;
-    message.refused = from->refused != NULL ? MUTABLE(from->refused) : MUTABLE("");
+    message.refused = from->refused != NULL ? SL_PB_MUTABLE(from->refused) : SL_PB_MUTABLE("");
     sl_message_pack(&message.base, out);
 }
 

@@ -6,9 +6,6 @@
 #include "package.pb-c.h"
 #include "wire/message.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static const struct sl_pb_limit counts[] = {
     {&streamlua__package__descriptor, 3, SL_PACKAGE_FILES_MAX},
 };
@@ -71,16 +68,18 @@ sl_package_encode(const struct sl_package *package, struct sl_buf *out)
     Streamlua__PackageFile *files =
         sl_arena_calloc(&arena, package->file_count + 1, sizeof(*files));
     message.format = SL_PACKAGE_FORMAT;
-    message.script = MUTABLE(package->script);
-    message.overrides = (ProtobufCBinaryData){package->overrides_size, MUTABLE(package->overrides)};
-    message.defaults = (ProtobufCBinaryData){package->defaults_size, MUTABLE(package->defaults)};
+    message.script = SL_PB_MUTABLE(package->script);
+    message.overrides =
+        (ProtobufCBinaryData){package->overrides_size, SL_PB_MUTABLE(package->overrides)};
+    message.defaults =
+        (ProtobufCBinaryData){package->defaults_size, SL_PB_MUTABLE(package->defaults)};
     message.n_files = package->file_count;
     message.files = sl_arena_calloc(&arena, package->file_count + 1, sizeof(void *));
     for (size_t i = 0; i < package->file_count; i++) {
         streamlua__package_file__init(&files[i]);
-        files[i].path = MUTABLE(package->files[i].path);
+        files[i].path = SL_PB_MUTABLE(package->files[i].path);
         files[i].content =
-            (ProtobufCBinaryData){package->files[i].size, MUTABLE(package->files[i].content)};
+            (ProtobufCBinaryData){package->files[i].size, SL_PB_MUTABLE(package->files[i].content)};
         message.files[i] = &files[i];
     }
     size_t size = streamlua__package__get_packed_size(&message);

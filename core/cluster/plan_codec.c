@@ -12,9 +12,6 @@
 #include "topology/topology.h"
 #include "wire/message.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static const struct sl_pb_limit counts[] = {
     {&streamlua__packing_plan__descriptor, 5, SL_TOPOLOGY_COMPONENTS_MAX},
     {&streamlua__packing_plan__descriptor, 6, SL_PACKING_INSTANCES_MAX},
@@ -38,7 +35,7 @@ components_to_messages(struct sl_arena *arena, const struct sl_plan_component *c
     Streamlua__PlanComponent *messages = sl_arena_calloc(arena, size, sizeof(*messages));
     for (int32_t i = 0; i < count; i++) {
         streamlua__plan_component__init(&messages[i]);
-        messages[i].name = MUTABLE(components[i].name);
+        messages[i].name = SL_PB_MUTABLE(components[i].name);
         messages[i].n_key_groups = components[i].key_group_count;
         messages[i].key_groups = components[i].key_groups;
         pointers[i] = &messages[i];
@@ -113,8 +110,8 @@ container_to_message(struct sl_arena *arena, const struct sl_stored_plan *plan, 
     message->cpu_cores = container->cpu;
     message->ram_bytes = container->ram_bytes;
     message->disk_bytes = container->disk_bytes;
-    message->supervisor = MUTABLE(slot->supervisor);
-    message->host = MUTABLE(slot->host);
+    message->supervisor = SL_PB_MUTABLE(slot->supervisor);
+    message->host = SL_PB_MUTABLE(slot->host);
     message->port = slot->port;
     message->n_instances = (size_t)container->count;
     message->instances =
@@ -129,9 +126,9 @@ sl_stored_plan_encode(const struct sl_stored_plan *plan, struct sl_buf *out)
     Streamlua__PackingPlan message = STREAMLUA__PACKING_PLAN__INIT;
     size_t count = (size_t)plan->plan.container_count;
     message.format = SL_STORED_PLAN_FORMAT;
-    message.topology = MUTABLE(plan->topology);
+    message.topology = SL_PB_MUTABLE(plan->topology);
     message.version = plan->version;
-    message.packing = MUTABLE(plan->packing);
+    message.packing = SL_PB_MUTABLE(plan->packing);
     message.n_components = (size_t)plan->component_count;
     message.components = components_to_messages(&arena, plan->components, plan->component_count);
     message.n_containers = count;
@@ -298,10 +295,11 @@ containers_to_messages(struct sl_arena *arena, const struct sl_physical_plan *pl
         streamlua__physical_container__init(&messages[i]);
         messages[i].id = from->id;
         if (from->is_registered) {
-            messages[i].identity = (ProtobufCBinaryData){SL_IDENTITY_SIZE, MUTABLE(from->identity)};
-            messages[i].host = MUTABLE(from->host);
+            messages[i].identity =
+                (ProtobufCBinaryData){SL_IDENTITY_SIZE, SL_PB_MUTABLE(from->identity)};
+            messages[i].host = SL_PB_MUTABLE(from->host);
             messages[i].data_port = from->data_port;
-            messages[i].address = MUTABLE(from->address);
+            messages[i].address = SL_PB_MUTABLE(from->address);
             messages[i].pid = from->pid;
         }
         pointers[i] = &messages[i];
@@ -333,8 +331,8 @@ sl_physical_plan_encode(const struct sl_physical_plan *plan, struct sl_buf *out)
     sl_arena_create(&arena, 0, 0);
     Streamlua__PhysicalPlan message = STREAMLUA__PHYSICAL_PLAN__INIT;
     message.format = SL_PHYSICAL_PLAN_FORMAT;
-    message.topology = MUTABLE(plan->topology);
-    message.topology_id = MUTABLE(plan->topology_id);
+    message.topology = SL_PB_MUTABLE(plan->topology);
+    message.topology_id = SL_PB_MUTABLE(plan->topology_id);
     message.plan_version = plan->plan_version;
     message.token = plan->token;
     message.epoch = plan->epoch;

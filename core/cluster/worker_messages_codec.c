@@ -9,9 +9,6 @@
 #include "wire/message.h"
 #include "worker.pb-c.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static const struct sl_pb_limit counts[] = {
     {&streamlua__worker_export__descriptor, 2, SL_KEY_GROUPS_MAX},
     {&streamlua__worker_report__descriptor, 3, SL_TOPOLOGY_COMPONENTS_MAX},
@@ -122,10 +119,10 @@ void
 sl_worker_export_encode(const struct sl_worker_export *from, struct sl_buf *out)
 {
     Streamlua__WorkerExport message = STREAMLUA__WORKER_EXPORT__INIT;
-    message.component = MUTABLE(from->component);
+    message.component = SL_PB_MUTABLE(from->component);
     message.n_groups = from->group_count;
-    message.groups = MUTABLE(from->groups);
-    message.cursor = MUTABLE(from->cursor);
+    message.groups = SL_PB_MUTABLE(from->groups);
+    message.cursor = SL_PB_MUTABLE(from->cursor);
     message.task = from->task;
     sl_message_pack(&message.base, out);
 }
@@ -154,9 +151,9 @@ pieces_to_messages(struct sl_arena *arena, const struct sl_worker_state *from)
     for (size_t i = 0; i < from->count; i++) {
         const struct sl_worker_state_piece *piece = &from->pieces[i];
         streamlua__worker_state_piece__init(&messages[i]);
-        messages[i].component = MUTABLE(piece->component);
-        messages[i].state = MUTABLE(piece->state);
-        messages[i].entries = (ProtobufCBinaryData){piece->size, MUTABLE(piece->entries)};
+        messages[i].component = SL_PB_MUTABLE(piece->component);
+        messages[i].state = SL_PB_MUTABLE(piece->state);
+        messages[i].entries = (ProtobufCBinaryData){piece->size, SL_PB_MUTABLE(piece->entries)};
         messages[i].count = piece->count;
         messages[i].hash = piece->hash;
         messages[i].group = piece->group;
@@ -200,7 +197,7 @@ sl_worker_exported_encode(const struct sl_worker_state *from, struct sl_buf *out
     Streamlua__WorkerExported message = STREAMLUA__WORKER_EXPORTED__INIT;
     message.n_pieces = from->count;
     message.pieces = pieces_to_messages(&arena, from);
-    message.cursor = MUTABLE(from->cursor);
+    message.cursor = SL_PB_MUTABLE(from->cursor);
     sl_message_pack(&message.base, out);
     sl_arena_destroy(&arena);
 }
@@ -274,7 +271,7 @@ sl_worker_report_encode(const struct sl_worker_report *from, struct sl_buf *out)
     for (size_t i = 0; i < from->count; i++) {
         const struct sl_worker_counters *entry = &from->components[i];
         streamlua__worker_counters__init(&counters[i]);
-        counters[i].component = MUTABLE(entry->component);
+        counters[i].component = SL_PB_MUTABLE(entry->component);
         counters[i].executed = entry->executed;
         counters[i].emitted = entry->emitted;
         counters[i].acked = entry->acked;
@@ -320,9 +317,9 @@ sl_worker_event_encode(const struct sl_worker_event *from, struct sl_buf *out)
 {
     Streamlua__WorkerEvent message = STREAMLUA__WORKER_EVENT__INIT;
     message.container = from->container;
-    message.component = MUTABLE(from->component);
+    message.component = SL_PB_MUTABLE(from->component);
     message.task = from->task;
-    message.text = MUTABLE(from->text);
+    message.text = SL_PB_MUTABLE(from->text);
     message.is_fatal = from->is_fatal;
     sl_message_pack(&message.base, out);
 }

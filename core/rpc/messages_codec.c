@@ -9,15 +9,6 @@
 #include "wire/frame.h"
 #include "wire/message.h"
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
-static char *
-text_of(const char *text)
-{
-    return text != NULL ? MUTABLE(text) : MUTABLE("");
-}
-
 /* A profile as a message, in the caller's memory. */
 struct profile_message {
     Streamlua__ResourceProfile message;
@@ -68,7 +59,7 @@ profile_to_message(const struct sl_profile *profile, struct profile_message *out
     out->message.extras = out->pointers;
     for (uint32_t i = 0; i < profile->extra_count; i++) {
         streamlua__profile_extra__init(&out->extras[i]);
-        out->extras[i].name = MUTABLE(profile->extras[i].name);
+        out->extras[i].name = SL_PB_MUTABLE(profile->extras[i].name);
         out->extras[i].amount = profile->extras[i].amount;
         out->pointers[i] = &out->extras[i];
     }
@@ -109,11 +100,11 @@ sl_slot_request_encode(const struct sl_slot_request *request, struct sl_buf *out
     Streamlua__SlotRequest message = STREAMLUA__SLOT_REQUEST__INIT;
     struct profile_message profile;
     profile_to_message(&request->profile, &profile);
-    message.topology = text_of(request->topology);
+    message.topology = sl_pb_text(request->topology);
     message.allocation = request->allocation;
     message.profile = &profile.message;
-    message.master_address = text_of(request->master_address);
-    message.supervisor = text_of(request->supervisor);
+    message.master_address = sl_pb_text(request->master_address);
+    message.supervisor = sl_pb_text(request->supervisor);
     message.port = request->port;
     message.timeout_ms = request->timeout_ms;
     message.token = request->token;
@@ -161,7 +152,7 @@ slots_to_messages(struct sl_arena *arena, const struct sl_slot_list *list)
         profile_to_message(&slot->profile, &profiles[i]);
         messages[i].port = slot->port;
         messages[i].profile = &profiles[i].message;
-        messages[i].topology = text_of(slot->topology);
+        messages[i].topology = sl_pb_text(slot->topology);
         messages[i].allocation = slot->allocation;
         pointers[i] = &messages[i];
     }
@@ -199,7 +190,7 @@ sl_slot_report_encode(const struct sl_slot_list *list, struct sl_buf *out)
     Streamlua__SlotReport message = STREAMLUA__SLOT_REPORT__INIT;
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 0);
-    message.resource = text_of(list->resource);
+    message.resource = sl_pb_text(list->resource);
     message.instance = list->instance;
     message.n_slots = list->count;
     message.slots = slots_to_messages(&arena, list);
@@ -228,8 +219,8 @@ sl_slot_offers_encode(const struct sl_slot_list *list, struct sl_buf *out)
     Streamlua__SlotOffers message = STREAMLUA__SLOT_OFFERS__INIT;
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 0);
-    message.resource = text_of(list->resource);
-    message.topology = text_of(list->topology);
+    message.resource = sl_pb_text(list->resource);
+    message.topology = sl_pb_text(list->topology);
     message.offer = list->offer;
     message.n_slots = list->count;
     message.slots = slots_to_messages(&arena, list);
@@ -261,7 +252,7 @@ sl_allocated_slots_encode(const struct sl_slot_list *list, struct sl_buf *out)
     Streamlua__AllocatedSlots message = STREAMLUA__ALLOCATED_SLOTS__INIT;
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 0);
-    message.topology = text_of(list->topology);
+    message.topology = sl_pb_text(list->topology);
     message.offer = list->offer;
     message.n_slots = list->count;
     message.slots = slots_to_messages(&arena, list);
@@ -288,12 +279,12 @@ void
 sl_slot_notice_encode(const struct sl_slot_notice *notice, struct sl_buf *out)
 {
     Streamlua__SlotNotice message = STREAMLUA__SLOT_NOTICE__INIT;
-    message.resource = text_of(notice->resource);
+    message.resource = sl_pb_text(notice->resource);
     message.instance = notice->instance;
-    message.topology = text_of(notice->topology);
+    message.topology = sl_pb_text(notice->topology);
     message.port = notice->port;
     message.allocation = notice->allocation;
-    message.cause = text_of(notice->cause);
+    message.cause = sl_pb_text(notice->cause);
     message.token = notice->token;
     message.is_unfulfillable = notice->is_unfulfillable;
     sl_message_pack(&message.base, out);
@@ -327,7 +318,7 @@ sl_slots_accepted_encode(const struct sl_slots_accepted *accepted, struct sl_buf
 {
     Streamlua__SlotsAccepted message = STREAMLUA__SLOTS_ACCEPTED__INIT;
     message.n_allocations = accepted->count;
-    message.allocations = MUTABLE(accepted->allocations);
+    message.allocations = SL_PB_MUTABLE(accepted->allocations);
     sl_message_pack(&message.base, out);
 }
 
@@ -362,9 +353,9 @@ sl_register_supervisor_encode(const struct sl_register_supervisor *from, struct 
     profile_to_message(&from->total_profile, &total_profile);
     hardware.cpu_cores = from->hardware.cpu_cores;
     hardware.ram_bytes = from->hardware.ram_bytes;
-    hardware.os = text_of(from->hardware.os);
-    message.address = text_of(from->address);
-    message.resource = text_of(from->resource);
+    hardware.os = sl_pb_text(from->hardware.os);
+    message.address = sl_pb_text(from->address);
+    message.resource = sl_pb_text(from->resource);
     message.process = from->process;
     message.attempt = from->attempt;
     message.data_port = from->data_port;
@@ -417,9 +408,9 @@ sl_register_topology_master_encode(const struct sl_register_topology_master *fro
                                    struct sl_buf *out)
 {
     Streamlua__RegisterTopologyMaster message = STREAMLUA__REGISTER_TOPOLOGY_MASTER__INIT;
-    message.topology = text_of(from->topology);
-    message.address = text_of(from->address);
-    message.resource = text_of(from->resource);
+    message.topology = sl_pb_text(from->topology);
+    message.address = sl_pb_text(from->address);
+    message.resource = sl_pb_text(from->resource);
     message.process = from->process;
     message.attempt = from->attempt;
     message.token = from->token;
@@ -454,19 +445,19 @@ void
 sl_register_peer_encode(const struct sl_register_peer *from, struct sl_buf *out)
 {
     Streamlua__RegisterPeer message = STREAMLUA__REGISTER_PEER__INIT;
-    message.topology = text_of(from->topology);
-    message.address = text_of(from->address);
-    message.resource = text_of(from->resource);
+    message.topology = sl_pb_text(from->topology);
+    message.address = sl_pb_text(from->address);
+    message.resource = sl_pb_text(from->resource);
     message.process = from->process;
     message.attempt = from->attempt;
-    message.supervisor = text_of(from->supervisor);
+    message.supervisor = sl_pb_text(from->supervisor);
     message.port = from->port;
-    message.data_address = text_of(from->data_address);
+    message.data_address = sl_pb_text(from->data_address);
     message.container = from->container;
     for (size_t i = 0; i < sizeof(from->identity); i++) {
         if (from->identity[i] != 0) {
             message.identity =
-                (ProtobufCBinaryData){sizeof(from->identity), MUTABLE(from->identity)};
+                (ProtobufCBinaryData){sizeof(from->identity), SL_PB_MUTABLE(from->identity)};
         }
     }
     message.pid = from->pid;
@@ -515,7 +506,7 @@ void
 sl_registered_encode(const struct sl_registered *from, struct sl_buf *out)
 {
     Streamlua__Registered message = STREAMLUA__REGISTERED__INIT;
-    message.resource = text_of(from->resource);
+    message.resource = sl_pb_text(from->resource);
     message.instance = from->instance;
     message.token = from->token;
     sl_message_pack(&message.base, out);
@@ -538,10 +529,10 @@ void
 sl_disconnect_encode(const struct sl_disconnect *from, struct sl_buf *out)
 {
     Streamlua__Disconnect message = STREAMLUA__DISCONNECT__INIT;
-    message.resource = text_of(from->resource);
-    message.topology = text_of(from->topology);
+    message.resource = sl_pb_text(from->resource);
+    message.topology = sl_pb_text(from->topology);
     message.token = from->token;
-    message.cause = text_of(from->cause);
+    message.cause = sl_pb_text(from->cause);
     sl_message_pack(&message.base, out);
 }
 
@@ -563,8 +554,8 @@ void
 sl_heartbeat_encode(const struct sl_heartbeat *from, struct sl_buf *out)
 {
     Streamlua__Heartbeat message = STREAMLUA__HEARTBEAT__INIT;
-    message.resource = text_of(from->resource);
-    message.payload = (ProtobufCBinaryData){from->size, MUTABLE(from->payload)};
+    message.resource = sl_pb_text(from->resource);
+    message.payload = (ProtobufCBinaryData){from->size, SL_PB_MUTABLE(from->payload)};
     sl_message_pack(&message.base, out);
 }
 

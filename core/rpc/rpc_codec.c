@@ -9,13 +9,10 @@
 static const struct sl_pb_limits opening_limits = {.max_size = SL_FRAME_HELLO_MAX,
                                                    .max_fields = 64};
 
-/* protobuf-c has no const; packing does not change what the pointers name. */
-#define MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
-
 static char *
 text_or_empty(const char *text)
 {
-    return text != NULL ? MUTABLE(text) : MUTABLE("");
+    return text != NULL ? SL_PB_MUTABLE(text) : SL_PB_MUTABLE("");
 }
 
 void
@@ -24,7 +21,7 @@ sl__rpc_encode_challenge(const struct sl__rpc_hello *hello, struct sl_buf *out)
     Streamlua__RpcChallenge message = STREAMLUA__RPC_CHALLENGE__INIT;
     message.version = hello->version;
     message.min_version = hello->min_version;
-    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, MUTABLE(hello->nonce)};
+    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, SL_PB_MUTABLE(hello->nonce)};
     sl_message_pack(&message.base, out);
 }
 
@@ -34,7 +31,7 @@ sl__rpc_encode_hello(const struct sl__rpc_hello *hello, struct sl_buf *out)
     Streamlua__RpcHello message = STREAMLUA__RPC_HELLO__INIT;
     message.version = hello->version;
     message.min_version = hello->min_version;
-    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, MUTABLE(hello->nonce)};
+    message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, SL_PB_MUTABLE(hello->nonce)};
     message.role = text_or_empty(hello->role);
     message.name = text_or_empty(hello->name);
     message.cluster = text_or_empty(hello->cluster);
@@ -55,7 +52,7 @@ void
 sl__rpc_encode_refused(const char *reason, struct sl_buf *out)
 {
     Streamlua__RpcRefused message = STREAMLUA__RPC_REFUSED__INIT;
-    message.reason = MUTABLE(reason);
+    message.reason = SL_PB_MUTABLE(reason);
     sl_message_pack(&message.base, out);
 }
 

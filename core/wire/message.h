@@ -6,6 +6,16 @@
 #include "base/buf.h"
 #include "wire/pb_check.h"
 
+/* A pointer as protobuf-c wants it: it has no const, and packing does not change what is named. */
+#define SL_PB_MUTABLE(ptr) ((void *)(uintptr_t)(ptr))
+
+/* A text as protobuf-c wants it; a missing one is empty. */
+static inline char *
+sl_pb_text(const char *text)
+{
+    return text != NULL ? SL_PB_MUTABLE(text) : SL_PB_MUTABLE("");
+}
+
 /*
  * Checks and unpacks. The message lies in the arena and goes with it; the arena's limit bounds what
  * the bytes can make us allocate. SL_EPROTO, SL_ELIMIT.

@@ -1,7 +1,7 @@
 --- Running topologies: a client of a cluster.
 --
 --     local cluster = require 'streamlua.cluster'
---     local client = assert(cluster.open({ state = 'localfs:/tmp/state', logs = '/tmp/logs' }))
+--     local client = assert(cluster.open({ state = 'localfs:state', logs = 'logs' }))
 --     for _, name in ipairs(assert(client:names())) do print(name) end
 --     client:close()
 --
