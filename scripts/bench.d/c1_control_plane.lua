@@ -58,8 +58,9 @@ local function run(bench)
   bench:report { variant = 'slots', name = 'slot requests, pool and manager',
     value = f.slot_requests, unit = '/s', target = 50000 }
   bench:report { variant = 'registration', name = f.registrations .. ' supervisors register',
-    value = f.registration_seconds, unit = 's', target = 2, better = 'less' }
-  bench:report { variant = 'heartbeats', name = '10,000 heartbeats at 10 s, of one core',
+    value = f.registration_seconds, unit = 's', target = f.registrations == 1000 and 2 or nil,
+    better = 'less' }
+  bench:report { variant = 'heartbeats', name = '10,000 heartbeats at 10 s, of one core, counted up',
     value = f.heartbeat_cpu_seconds * 10000 / 10 * 100, unit = '%', target = 20, better = 'less' }
 end
 
