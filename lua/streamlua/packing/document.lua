@@ -410,8 +410,20 @@ local function current(faults, given, request)
   given = value_of(given)
   if given == nil then return nil end
   local plan, fault = M.plan(given, { request = request, what = false })
-  if plan then return plan end
-  for _, text in ipairs(fault.faults) do faults:add('current', nil, text) end
+  if not plan then
+    for _, text in ipairs(fault.faults) do faults:add('current', nil, text) end
+    return nil
+  end
+  local placed = {}
+  for _, item in ipairs(plan.containers) do
+    for _, one in ipairs(item.instances) do placed[one.component] = true end
+  end
+  for _, entry in ipairs(request.components) do
+    if entry.name and not placed[entry.name] then
+      faults:add('current', nil, ("has no instance of component '%s'"):format(entry.name))
+    end
+  end
+  return plan
 end
 
 local function changes(faults, given, request)

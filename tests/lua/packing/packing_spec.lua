@@ -195,6 +195,14 @@ describe('a packing request is refused', function()
     end
   end)
 
+  it('when its plan has no instance of a component', function()
+    local request = request_of {}
+    request.current = assert(packing.pack(request, 'first_fit_decreasing'))
+    request.components[#request.components + 1] = { name = 'new', kind = 'bolt', parallelism = 2 }
+    local _, fault = packing.validate_request(request)
+    assert.same({ "current has no instance of component 'new'" }, fault.faults)
+  end)
+
   it('when its plan contradicts it', function()
     local plan = assert(packing.pack(request_of(), 'first_fit_decreasing'))
     plan.topology = 'other'
