@@ -268,7 +268,9 @@ test_multi_one_of_two_writers_wins(void **state)
         }
         for (int i = 0; i < 2; i++) {
             int status = wait_outcome(&outcomes[i]);
-            assert_true(status == 0 || status == SL_ECONFLICT);
+            if (status != SL_ECONFLICT) {
+        assert_int_equal(status, 0);
+    }
             winners += status == 0;
         }
         assert_int_equal(winners, 1);
@@ -1090,7 +1092,9 @@ on_adder_set(void *ctx, int status, const struct sl_state_result *result)
 {
     struct adder *adder = ctx;
     (void)result;
-    assert_true(status == 0 || status == SL_ECONFLICT);
+    if (status != SL_ECONFLICT) {
+        assert_int_equal(status, 0);
+    }
     adder->left -= status == 0;
     if (adder->left > 0) {
         adder_read(adder);
