@@ -269,8 +269,8 @@ test_multi_one_of_two_writers_wins(void **state)
         for (int i = 0; i < 2; i++) {
             int status = wait_outcome(&outcomes[i]);
             if (status != SL_ECONFLICT) {
-        assert_int_equal(status, 0);
-    }
+                assert_int_equal(status, 0);
+            }
             winners += status == 0;
         }
         assert_int_equal(winners, 1);
