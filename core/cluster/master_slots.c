@@ -11,7 +11,11 @@
 struct sl_master_slots {
     struct sl_master_slots_options options;
     struct sl_loop *loop;
+    /* For supervisors and the resource manager, and for workers. */
     struct sl_rpc_endpoint endpoint;
+    struct sl_rpc_endpoint worker_endpoint;
+    char endpoint_name[SL_RPC_NAME_MAX + 1];
+    char worker_endpoint_name[SL_RPC_NAME_MAX + 1];
     struct sl_slot_pool pool;
     struct sl_register_topology_master identity;
     struct sl_named_connection rm;
@@ -427,7 +431,6 @@ handle_identify(void *ctx, struct sl_rpc_request *request)
 
 static const struct sl_rpc_method methods[] = {
     {SL_TM_REGISTER_SUPERVISOR, handle_register_supervisor},
-    {SL_TM_REGISTER_WORKER, handle_register_worker},
     {SL_TM_OFFER_SLOTS, handle_offer_slots},
     {SL_TM_FAIL_SLOT, handle_slot_failed},
     {SL_TM_ALLOCATION_FAILED, handle_slot_failed},
@@ -435,6 +438,10 @@ static const struct sl_rpc_method methods[] = {
     {SL_TM_DISCONNECT_RESOURCE_MANAGER, handle_disconnect},
     {SL_TM_HEARTBEAT, handle_heartbeat},
     {SL_TM_IDENTIFY, handle_identify},
+};
+
+static const struct sl_rpc_method worker_methods[] = {
+    {SL_TM_REGISTER_WORKER, handle_register_worker},
 };
 
 /* The link to the resource manager. */
@@ -493,6 +500,39 @@ sl_master_slots_rm_leader(struct sl_master_slots *self, const char *address, uin
     sl_leader_link_notify_new_leader(&self->rm.link, address, token);
 }
 
+static int
+start_endpoint(struct sl_master_slots *self, struct sl_rpc_endpoint *endpoint, const char *name,
+               const struct sl_rpc_method *table, size_t count)
+{
+    struct sl_rpc_endpoint_options options = {
+        .name = name, .is_fenced = true, .methods = table, .method_count = count, .ctx = self};
+    int rc = sl_rpc_endpoint_start(self->options.rpc, endpoint, &options);
+    if (rc == 0) {
+        sl_rpc_endpoint_set_token(endpoint, self->options.token);
+    }
+    return rc;
+}
+
+/* Workers register here only when somebody wants to know. */
+static int
+start_endpoints(struct sl_master_slots *self)
+{
+    snprintf(self->endpoint_name, sizeof(self->endpoint_name), SL_ENDPOINT_TOPOLOGY_SLOTS "%.64s",
+             self->options.topology);
+    snprintf(self->worker_endpoint_name, sizeof(self->worker_endpoint_name),
+             SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", self->options.topology);
+    int rc = start_endpoint(self, &self->endpoint, self->endpoint_name, methods,
+                            sizeof(methods) / sizeof(methods[0]));
+    if (rc == 0 && self->options.on_worker != NULL) {
+        rc = start_endpoint(self, &self->worker_endpoint, self->worker_endpoint_name,
+                            worker_methods, sizeof(worker_methods) / sizeof(worker_methods[0]));
+        if (rc != 0) {
+            sl_rpc_endpoint_stop(&self->endpoint);
+        }
+    }
+    return rc;
+}
+
 int
 sl_master_slots_new(const struct sl_master_slots_options *options, struct sl_master_slots **out)
 {
@@ -501,7 +541,6 @@ sl_master_slots_new(const struct sl_master_slots_options *options, struct sl_mas
         return rc;
     }
     struct sl_master_slots *self = sl_calloc(1, sizeof(*self));
-    char name[SL_RPC_NAME_MAX + 1];
     struct sl_connection_listener rm = {rm_registered, rm_closing, rm_failed, self};
     struct sl_slot_pool_config pool = {options->topology, options->address, options->token,
                                        options->slot_request_timeout_ms,
@@ -520,27 +559,15 @@ sl_master_slots_new(const struct sl_master_slots_options *options, struct sl_mas
                                                           .resource = options->resource,
                                                           .process = options->process,
                                                           .token = options->token};
-    snprintf(name, sizeof(name), SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", options->topology);
     rc = sl_connection_master_to_rm(&self->rm, options->rpc, &options->registration,
                                     &self->identity, &rm);
     if (rc == 0) {
-        /* The endpoint keeps its name for its life; the link has room for it. */
-        struct sl_rpc_endpoint_options endpoint = {.name = sl_strdup(name),
-                                                   .is_fenced = true,
-                                                   .methods = methods,
-                                                   .method_count =
-                                                       sizeof(methods) / sizeof(methods[0]),
-                                                   .ctx = self};
-        rc = sl_rpc_endpoint_start(options->rpc, &self->endpoint, &endpoint);
-        if (rc != 0) {
-            sl_free((void *)(uintptr_t)endpoint.name);
-        }
+        rc = start_endpoints(self);
     }
     if (rc != 0) {
         sl_free(self);
         return rc;
     }
-    sl_rpc_endpoint_set_token(&self->endpoint, options->token);
     sl_list_create(&self->slot_calls);
     sl_arena_create(&self->arena, 0, 1024 * 1024);
     sl_slot_pool_create(&self->pool, self->loop, &pool, &ops);
@@ -566,9 +593,11 @@ sl_master_slots_free(struct sl_master_slots *self)
     if (self == NULL) {
         return;
     }
-    const char *name = self->endpoint.options.name;
     self->is_ended = true;
     sl_rpc_endpoint_set_token(&self->endpoint, 0);
+    if (self->options.on_worker != NULL) {
+        sl_rpc_endpoint_set_token(&self->worker_endpoint, 0);
+    }
     sl_slot_pool_suspend(&self->pool);
     for (size_t at = 0; (entry = sl_map_bytes_next(&self->supervisors, &at)) != NULL;) {
         send_disconnect(self, entry->value, SL_SV_DISCONNECT_TOPOLOGY_MASTER, "its term ended");
@@ -582,7 +611,7 @@ sl_master_slots_free(struct sl_master_slots *self)
     sl_leader_link_close(&self->rm.link, "the term of the topology master ended");
     sl_connection_destroy(&self->rm);
     sl_rpc_endpoint_stop(&self->endpoint);
-    sl_free((void *)(uintptr_t)name);
+    sl_rpc_endpoint_stop(&self->worker_endpoint);
     sl_heartbeats_destroy(&self->rm_heartbeats);
     sl_heartbeats_destroy(&self->supervisor_heartbeats);
     sl_heartbeats_destroy(&self->worker_heartbeats);

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The control part of a topology master: its link to the resource manager, the slot pool, and the
- * supervisors and workers that registered with it. It is one fenced endpoint, whose token is the
+ * supervisors and workers that registered with it. Its endpoints are fenced; their token is the
  * term of the topology master.
  *
  * A supervisor or worker is known by its name and by the id drawn at its process' start: the same
@@ -36,7 +36,8 @@ struct sl_master_slots_options {
     void (*on_slot_failed)(void *ctx, uint64_t request, enum sl_slot_failure kind,
                            const char *reason);
     void (*on_slot_lost)(void *ctx, uint64_t request, uint64_t allocation, const char *cause);
-    /* A worker registered (its message is borrowed for the call), or is lost. May be NULL. */
+    /* A worker registered (its message is borrowed for the call), or is lost. NULL: workers
+     * register elsewhere. */
     void (*on_worker)(void *ctx, const struct sl_register_peer *worker);
     void (*on_worker_lost)(void *ctx, const char *worker, const char *cause);
     void *ctx;

@@ -276,7 +276,7 @@ sl__rm_register_master(void *ctx, struct sl_rpc_request *request)
     struct check *check = check_new(self, request);
     snprintf(check->topology, sizeof(check->topology), "%s", message.topology);
     check->token = message.token;
-    snprintf(endpoint, sizeof(endpoint), SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", message.topology);
+    snprintf(endpoint, sizeof(endpoint), SL_ENDPOINT_TOPOLOGY_SLOTS "%.64s", message.topology);
     if (sl_peer_create(&check->peer, self->options.rpc, message.resource, message.process,
                        message.address, endpoint, message.token) != 0) {
         sl_rpc_refuse_last(request);

@@ -118,14 +118,14 @@ generate_worker_peer(void *ctx, struct sl_leader_link *link, uint64_t sequence, 
 }
 
 static int
-create_peer(struct sl_named_connection *self, struct sl_rpc *rpc,
+create_peer(struct sl_named_connection *self, struct sl_rpc *rpc, const char *prefix,
             const struct sl_registration_config *config, const struct sl_register_peer *identity,
             const struct sl_connection_listener *listener,
             int (*generate)(void *ctx, struct sl_leader_link *link, uint64_t sequence,
                             uint32_t *method, struct sl_buf *body))
 {
     char endpoint[SL_RPC_NAME_MAX + 1];
-    snprintf(endpoint, sizeof(endpoint), SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", identity->topology);
+    snprintf(endpoint, sizeof(endpoint), "%s%.64s", prefix, identity->topology);
     return create(self, rpc, endpoint, config, identity, listener, generate);
 }
 
@@ -135,7 +135,8 @@ sl_connection_supervisor_to_master(struct sl_named_connection *self, struct sl_r
                                    const struct sl_register_peer *identity,
                                    const struct sl_connection_listener *listener)
 {
-    return create_peer(self, rpc, config, identity, listener, generate_supervisor_peer);
+    return create_peer(self, rpc, SL_ENDPOINT_TOPOLOGY_SLOTS, config, identity, listener,
+                       generate_supervisor_peer);
 }
 
 int
@@ -144,7 +145,8 @@ sl_connection_worker_to_master(struct sl_named_connection *self, struct sl_rpc *
                                const struct sl_register_peer *identity,
                                const struct sl_connection_listener *listener)
 {
-    return create_peer(self, rpc, config, identity, listener, generate_worker_peer);
+    return create_peer(self, rpc, SL_ENDPOINT_TOPOLOGY_MASTER, config, identity, listener,
+                       generate_worker_peer);
 }
 
 void

@@ -15,11 +15,13 @@ enum {
     SL_WORKER_IDENTITY_SIZE = 16,
 };
 
-/* Names of the endpoints; a topology master's is SL_ENDPOINT_TOPOLOGY_MASTER and its topology. */
+/* Names of the endpoints. A topology master has two, each followed by its topology: one for workers
+ * and clients, and one for those who deal in slots: supervisors and the resource manager. */
 #define SL_ENDPOINT_RESOURCE_MANAGER "resource_manager"
 #define SL_ENDPOINT_SUPERVISOR "supervisor"
 #define SL_ENDPOINT_WORKER "worker"
 #define SL_ENDPOINT_TOPOLOGY_MASTER "topology_master/"
+#define SL_ENDPOINT_TOPOLOGY_SLOTS "topology_slots/"
 
 /* The numbers are part of the protocol: they are never reused. */
 enum sl_method {
@@ -32,7 +34,7 @@ enum sl_method {
     SL_RM_CANCEL_SLOT = 6,
     SL_RM_DISCONNECT_SUPERVISOR = 7,
     SL_RM_DISCONNECT_TOPOLOGY_MASTER = 8,
-    /* Endpoint of a topology master. */
+    /* Endpoints of a topology master. */
     SL_TM_REGISTER_SUPERVISOR = 20,
     SL_TM_REGISTER_WORKER = 21,
     SL_TM_OFFER_SLOTS = 22,
@@ -50,6 +52,10 @@ enum sl_method {
     SL_TM_UPDATE = 33,
     SL_TM_RESTART = 34,
     SL_TM_KILL = 35,
+    /* A master has written another plan: it is to be read again. The body is empty. */
+    SL_TM_PLAN_CHANGED = 36,
+    /* Bodies of this and of the last five of a supervisor: core/cluster/supervisor_messages.h. */
+    SL_TM_WORKER_STATE = 37,
     /* Endpoint of a supervisor. */
     SL_SV_REQUEST_SLOT = 40,
     SL_SV_FREE_SLOT = 41,
@@ -60,6 +66,11 @@ enum sl_method {
     SL_SV_HEARTBEAT_OF_TOPOLOGY_MASTER = 46,
     SL_SV_HEARTBEAT_OF_RESOURCE_MANAGER = 47,
     SL_SV_IDENTIFY = 48,
+    SL_SV_START_MASTER = 49,
+    SL_SV_STOP_MASTER = 50,
+    SL_SV_START_WORKER = 51,
+    SL_SV_RESTART_WORKER = 52,
+    SL_SV_STOP_WORKER = 53,
     /* Endpoint of a worker. */
     SL_WORKER_HEARTBEAT = 60,
     SL_WORKER_DISCONNECT = 61,

@@ -25,8 +25,8 @@ test_a_slot_offered_under_another_allocation_is_lost_to_the_first(void **state)
          slot.allocation = 77) {
         struct sl_buf body = {0};
         sl_slot_offers_encode(&offers, &body);
-        send_late(&cluster, cluster.masters[0].node.address, SL_ENDPOINT_TOPOLOGY_MASTER "words",
-                  50, SL_TM_OFFER_SLOTS, &body);
+        send_late(&cluster, cluster.masters[0].node.address, SL_ENDPOINT_TOPOLOGY_SLOTS "words", 50,
+                  SL_TM_OFFER_SLOTS, &body);
         sl_buf_destroy(&body);
         assert_int_equal(cluster.masters[0].lost, slot.allocation == 77 ? 1 : 0);
     }

@@ -11,6 +11,7 @@ struct world {
     struct sl_rpc *server;
     struct sl_rpc_endpoint rm;
     struct sl_rpc_endpoint tm;
+    struct sl_rpc_endpoint tm_slots;
     struct sl_loop *other_loop;
     struct sl_rpc *other;
     struct sl_rpc_endpoint other_rm;
@@ -170,6 +171,9 @@ open_world(struct world *world)
     world->server = open_rm(world, world->server_loop, "127.0.0.2:700", &world->rm, 4);
     assert_int_equal(sl_rpc_endpoint_start(world->server, &world->tm, &tm), 0);
     sl_rpc_endpoint_set_token(&world->tm, 6);
+    tm.name = SL_ENDPOINT_TOPOLOGY_SLOTS "words";
+    assert_int_equal(sl_rpc_endpoint_start(world->server, &world->tm_slots, &tm), 0);
+    sl_rpc_endpoint_set_token(&world->tm_slots, 6);
     world->other_loop = sl_sim_loop_new(world->sim, "127.0.0.4");
     world->other = open_rm(world, world->other_loop, "127.0.0.4:700", &world->other_rm, 9);
     world->loop = sl_sim_loop_new(world->sim, "127.0.0.3");
@@ -187,6 +191,7 @@ close_world(struct world *world)
     sl_loop_free(world->other_loop);
     sl_rpc_endpoint_stop(&world->rm);
     sl_rpc_endpoint_stop(&world->tm);
+    sl_rpc_endpoint_stop(&world->tm_slots);
     sl_rpc_free(world->server);
     sl_loop_free(world->server_loop);
     sl_sim_free(world->sim);
