@@ -223,11 +223,15 @@ group_set_slot(struct sl_keyed_group *group, uint32_t slot, const struct sl_keye
     }
 }
 
-/* The upper half of the hash, scaled: needs no power of two and is independent of the group. */
+/*
+ * The upper half of the hash, scaled: needs no power of two and is independent of the group. The
+ * factor gives each capacity an order of its own: entries that come in the order of a smaller table
+ * (an import does, from what an export walked) would else all crowd at the start of a larger one.
+ */
 static inline uint32_t
 home_slot(uint32_t hash, uint32_t capacity)
 {
-    return (uint32_t)((uint64_t)hash * capacity >> 32);
+    return (uint32_t)((uint64_t)(hash * (capacity * 2 + 1)) * capacity >> 32);
 }
 
 static bool __attribute__((noinline)) block_equals(uint64_t bits, const struct sl_keyed_key *key)
