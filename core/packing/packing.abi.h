@@ -22,6 +22,14 @@ enum sl_packing_sorting {
     SL_PACKING_CPU_FIRST = 1,
 };
 
+/* Which instances of a component that shrinks go. */
+enum sl_packing_shrink {
+    /* Containers empty: the highest of the one that the scorers put first (removal.h). */
+    SL_PACKING_SHRINK_CONTAINERS = 0,
+    /* Those with the highest task ids, wherever they are. */
+    SL_PACKING_SHRINK_TASKS = 1,
+};
+
 /* The dimensions in which a container can be full. */
 enum sl_packing_dimension {
     SL_PACKING_CPU = 0,
@@ -123,6 +131,8 @@ struct sl_packing_request {
     int32_t component_count;
     /* The number of containers that the plan must have, or SL_PACKING_UNSET. */
     int32_t containers;
+    /* An sl_packing_shrink. */
+    int32_t shrink;
 };
 
 enum sl_packing_container_state {

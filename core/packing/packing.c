@@ -268,7 +268,9 @@ run_removals(const struct sl_packing_job *job, struct sl_packing_builder *builde
     for (int32_t i = 0; i < job->request->component_count && rc == 0; i++) {
         int32_t c = job->order[i];
         if (job->down[c] > 0) {
-            rc = sl_packing_removal_run(&removal, c, job->down[c]);
+            rc = job->request->shrink == SL_PACKING_SHRINK_TASKS
+                     ? sl_packing_removal_run_highest(&removal, c, job->down[c])
+                     : sl_packing_removal_run(&removal, c, job->down[c]);
         }
     }
     sl_packing_removal_destroy(&removal);

@@ -72,6 +72,7 @@ sift_down(struct ranks *self, int32_t at)
 struct member {
     int32_t position;
     int32_t index;
+    int32_t task;
     int32_t item;
 };
 
@@ -84,6 +85,14 @@ compare_members(const void *left, const void *right)
         return a->position < b->position ? -1 : 1;
     }
     return (a->index > b->index) - (a->index < b->index);
+}
+
+static int
+compare_tasks(const void *left, const void *right)
+{
+    const struct member *a = left;
+    const struct member *b = right;
+    return (a->task > b->task) - (a->task < b->task);
 }
 
 void
@@ -114,7 +123,7 @@ sl_packing_removal_destroy(struct sl_packing_removal *self)
     sl_free(self->starts);
 }
 
-/* Lists the items of the component by container and index; returns how many there are. */
+/* Lists the items of the component; returns how many there are. */
 static int32_t
 collect_members(const struct sl_packing_removal *self, int32_t component, struct member *members)
 {
@@ -122,10 +131,10 @@ collect_members(const struct sl_packing_removal *self, int32_t component, struct
     for (int32_t i = self->starts[component]; i < self->starts[component + 1]; i++) {
         const struct sl_packing_item *item = &self->builder->items.items[self->items[i]];
         if (item->slot >= 0) {
-            members[count++] = (struct member){item->slot, item->instance.index, self->items[i]};
+            members[count++] = (struct member){item->slot, item->instance.index,
+                                               item->instance.task, self->items[i]};
         }
     }
-    qsort(members, (size_t)count, sizeof(*members), compare_members);
     return count;
 }
 
@@ -145,6 +154,15 @@ rank_holders(struct ranks *self, const struct member *members, int32_t count)
     }
 }
 
+static int
+refuse(const struct sl_packing_builder *builder, int32_t component, int32_t count, int32_t total)
+{
+    return sl_err_set(SL_EUNSATISFIABLE,
+                      "component '%.64s' can not shrink: instances: need %d to remove, there are "
+                      "%d",
+                      builder->components[component].name, count, total);
+}
+
 int
 sl_packing_removal_run(struct sl_packing_removal *self, int32_t component, int32_t count)
 {
@@ -155,12 +173,10 @@ sl_packing_removal_run(struct sl_packing_removal *self, int32_t component, int32
     int rc = 0;
     int32_t total = collect_members(self, component, members);
     if (count > total) {
-        rc = sl_err_set(SL_EUNSATISFIABLE,
-                        "component '%.64s' can not shrink: instances: need %d to remove, there "
-                        "are %d",
-                        builder->components[component].name, count, total);
+        rc = refuse(builder, component, count, total);
         goto out;
     }
+    qsort(members, (size_t)total, sizeof(*members), compare_members);
     rank_holders(&ranks, members, total);
     for (int32_t i = 0; i < count; i++) {
         struct holder *top = &ranks.heap[0];
@@ -174,5 +190,24 @@ sl_packing_removal_run(struct sl_packing_removal *self, int32_t component, int32
 out:
     sl_free(members);
     sl_free(ranks.heap);
+    return rc;
+}
+
+int
+sl_packing_removal_run_highest(struct sl_packing_removal *self, int32_t component, int32_t count)
+{
+    size_t most = (size_t)(self->starts[component + 1] - self->starts[component]);
+    struct member *members = sl_alloc(most * sizeof(*members));
+    int rc = 0;
+    int32_t total = collect_members(self, component, members);
+    if (count > total) {
+        rc = refuse(self->builder, component, count, total);
+    } else {
+        qsort(members, (size_t)total, sizeof(*members), compare_tasks);
+        for (int32_t i = total - count; i < total; i++) {
+            sl_packing_builder_drop(self->builder, members[i].item);
+        }
+    }
+    sl_free(members);
     return rc;
 }

@@ -25,3 +25,7 @@ void sl_packing_removal_destroy(struct sl_packing_removal *self);
  * removed then. O(m log m) for m instances of the component.
  */
 int sl_packing_removal_run(struct sl_packing_removal *self, int32_t component, int32_t count);
+
+/* As sl_packing_removal_run, but the instances with the highest task ids go. */
+int sl_packing_removal_run_highest(struct sl_packing_removal *self, int32_t component,
+                                   int32_t count);

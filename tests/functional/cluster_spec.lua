@@ -269,6 +269,75 @@ describe('a local topology', function()
     assert.equal(result.emitted, #result.acked)
   end)
 
+  -- Task ids of a component, in order; and the container of each.
+  local function tasks_of(described, name)
+    local list, container_of = {}, {}
+    for _, container in ipairs(described.containers) do
+      for _, task in ipairs(container.tasks) do
+        if task.component == name then
+          list[#list + 1] = task.task
+          container_of[task.task] = container.id
+        end
+      end
+    end
+    table.sort(list)
+    return list, container_of
+  end
+
+  it('goes up and down 20 times under load: nothing is lost, the highest ids end', function()
+    ok('submit', script)
+    local described = until_described(all_run)
+    local tasks, container_of = tasks_of(described, 'count')
+    local size = 2
+    for i = 1, 20 do
+      local wanted = ({ 5, 1, 3, 6, 2 })[i % 5 + 1]
+      local result = document('update', 'counts', '--parallelism', 'count=' .. wanted, '-o', 'json')
+      local before, was_in = pids(described), container_of
+      described = document('describe', 'counts', '-o', 'json')
+      local after
+      after, container_of = tasks_of(described, 'count')
+      assert.equal(wanted, #after)
+      assert.equal(0, result.moved)
+      for k = 1, math.min(size, wanted) do
+        assert.equal(tasks[k], after[k])
+        assert.equal(was_in[after[k]], container_of[after[k]])
+      end
+      for id, pid in pairs(pids(described)) do
+        assert.is_true(before[id] == nil or before[id] == pid)
+      end
+      tasks, size = after, wanted
+    end
+    ok('kill', 'counts', '--wait', '30s')
+    local result = outcome()
+    assert.is_true(result.emitted > 0)
+    assert.equal(result.emitted, result.sum)
+    assert.equal(result.emitted, #result.acked)
+  end)
+
+  it('is evened out by the modes, each in its way', function()
+    ok('submit', script)
+    ok('update', 'counts', '--parallelism', 'count=8')
+    ok('update', 'counts', '--parallelism', 'count=3,source=2', '--containers', '3')
+    ok('update', 'counts', '--parallelism', 'source=7')
+    assert.equal(4, run('update', 'counts', '--mode', 'keep').code)
+    local dry = document('update', 'counts', '--mode', 'minimal', '--dry-run', '-o', 'json')
+    local anew = document('update', 'counts', '--mode', 'reassign', '--dry-run', '-o', 'json')
+    assert.is_true(dry.moved > 0 and dry.moved < anew.moved)
+    assert.equal(dry.moved, #dry.moves)
+    assert.matches('Moves: %a+ %(task %d+%) from container %d to %d\n',
+      ok('update', 'counts', '--mode', 'minimal', '--dry-run').stdout)
+    local before = pids(document('describe', 'counts', '-o', 'json'))
+    assert.equal(dry.moved, document('update', 'counts', '--mode', 'minimal', '-o', 'json').moved)
+    local described = document('describe', 'counts', '-o', 'json')
+    local sizes = {}
+    for k, container in ipairs(described.containers) do sizes[k] = #container.tasks end
+    table.sort(sizes)
+    assert.same({ 3, 4, 4 }, sizes)
+    assert.same(before, pids(described))
+    assert.equal(4, run('update', 'counts', '--mode', 'minimal').code)
+    ok('kill', 'counts', '--wait', '30s')
+  end)
+
   it('keeps its state when an update asks for what can not be, and a dry run touches nothing', function()
     ok('submit', script, '--deactivated')
     local log = process.read_file(folder .. '/state/state.log')

@@ -29,7 +29,7 @@ local function set(names)
   return map
 end
 
-local REQUEST_KEYS = set 'topology config components current changes containers'
+local REQUEST_KEYS = set 'topology config components current changes containers shrink'
 local COMPONENT_KEYS = set 'name kind parallelism cpu ram disk'
 local PLAN_KEYS = set 'topology version packing containers key_groups'
 local CONTAINER_KEYS = set 'id cpu ram disk instances supervisor host port'
@@ -478,6 +478,10 @@ function M.request(given)
   if request.containers ~= nil and not is_whole(request.containers, 0, M.MAX_ID) then
     faults:add('containers', nil, 'must be a whole number of at least 1, got '
       .. shown(request.containers))
+  end
+  request.shrink = value_of(given.shrink)
+  if request.shrink ~= nil and request.shrink ~= 'containers' and request.shrink ~= 'tasks' then
+    faults:add('shrink', nil, "must be 'containers' or 'tasks', got " .. shown(request.shrink))
   end
   if value_of(given.current) == nil and request.changes and next(request.changes) then
     faults:add('changes', nil, 'need the current plan they change')

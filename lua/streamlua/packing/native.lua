@@ -133,6 +133,8 @@ function M.prepare(request)
   local struct = ffi.new('struct sl_packing_request')
   struct.components, struct.component_count = components, #request.components
   struct.containers = request.containers or UNSET
+  struct.shrink = request.shrink == 'tasks' and C.SL_PACKING_SHRINK_TASKS
+    or C.SL_PACKING_SHRINK_CONTAINERS
   fill_config(struct.config, request.config)
   local prepared = { struct = struct, names = names, components = components }
   if request.current then

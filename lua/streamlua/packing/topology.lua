@@ -19,7 +19,7 @@ end
 --- Builds the request of a topology (of streamlua.topology, or any table with name, config and
 --- components). Overrides: `parallelism` by component, `config`, `containers`.
 ---@param topology table
----@param overrides table? {parallelism=, config=, containers=, current=, changes=}
+---@param overrides table? {parallelism=, config=, containers=, current=, changes=, shrink=}
 ---@return table request document
 function M.request(topology, overrides)
   overrides = overrides or {}
@@ -36,7 +36,8 @@ function M.request(topology, overrides)
   take(topology.config)
   take(overrides.config)
   local request = { topology = topology.name, config = config, components = {},
-    containers = overrides.containers, current = overrides.current, changes = overrides.changes }
+    containers = overrides.containers, current = overrides.current, changes = overrides.changes,
+    shrink = overrides.shrink }
   local parallelism = overrides.parallelism or {}
   for i, component in ipairs(topology.components) do
     request.components[i] = {

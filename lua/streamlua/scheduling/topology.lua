@@ -97,7 +97,18 @@ local function scaled_ids(list, previous, count_of)
   return ids
 end
 
--- The packing plan behind `packed`, and the ids it gives; the topology master comes after all.
+-- Calls `visit` with each instance of a plan, by task.
+local function each_instance(plan, visit)
+  local instances = {}
+  for _, container in ipairs(plan.containers) do
+    for _, instance in ipairs(container.instances) do instances[#instances + 1] = instance end
+  end
+  table.sort(instances, function(a, b) return a.task < b.task end)
+  for _, instance in ipairs(instances) do visit(instance) end
+end
+
+-- The packing plan behind `packed`, and the ids it gives. The topology master comes behind the tasks
+-- of the script; its id stays, what is added comes behind it.
 local function packed_ids(t, list, overrides)
   local request = packing_topology.request(t)
   local plan, fault = packing.pack(request, t.config.packing)
@@ -109,20 +120,25 @@ local function packed_ids(t, list, overrides)
       changes[entry.name] = wanted - entry.parallelism
     end
   end
+  local owner, master = {}, 1
+  each_instance(plan, function(instance)
+    owner[instance.task], master = instance.component, instance.task + 1
+  end)
   if next(changes) then
+    request.shrink = 'tasks'
     plan, fault = packing.repack(plan, changes, { request = request, repacker = t.config.repacking })
     if not plan then return nil, fault end
   end
-  local ids, highest = {}, 0
-  for _, container in ipairs(plan.containers) do
-    for _, instance in ipairs(container.instances) do
-      ids[instance.component] = ids[instance.component] or {}
-      table.insert(ids[instance.component], instance.task)
-      highest = math.max(highest, instance.task)
+  local ids, highest = { [MASTER] = { master } }, master
+  each_instance(plan, function(instance)
+    if owner[instance.task] ~= instance.component then
+      highest = highest + 1
+      instance.task = highest
     end
-  end
+    ids[instance.component] = ids[instance.component] or {}
+    table.insert(ids[instance.component], instance.task)
+  end)
   for _, tasks in pairs(ids) do table.sort(tasks) end
-  ids[MASTER] = { highest + 1 }
   return ids, plan
 end
 

@@ -1,4 +1,5 @@
 -- Scheduling from Lua: documents, requests of topologies, differences and figures. labels: short
+local document = require 'streamlua.scheduling.document'
 local json = require 'streamlua.json'
 local scheduling = require 'streamlua.scheduling'
 local streamlua = require 'streamlua'
@@ -140,6 +141,28 @@ describe('the request of a topology', function()
     end
     table.sort(tasks)
     assert.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, tasks)
+  end)
+
+  it('packs again for packed: ids stay, growth takes max + 1, shrinking drops the highest', function()
+    local function tasks_of(options)
+      options.scheduler = 'packed'
+      local request = assert(scheduling.request_from_topology(word_count { workers = 2, ackers = 1 },
+        UNIFORM, options))
+      local tasks = {}
+      for _, component in ipairs(request.components) do tasks[component.name] = component.tasks end
+      return tasks, request
+    end
+    local before, request = tasks_of({})
+    local previous = assert(scheduling.assign(request, 'packed'))
+    local after = tasks_of({ previous = previous, parallelism = { split = 2, spout = 4 } })
+    local highest = before[document.MASTER][1]
+    for name, tasks in pairs(before) do
+      local kept = {}
+      for i = 1, math.min(#tasks, #after[name]) do kept[i] = after[name][i] end
+      for i = 1, #kept do assert.equal(tasks[i], kept[i], name) end
+    end
+    assert.same({ 2, 4 }, { #after.split, #after.spout })
+    assert.same({ highest + 1, highest + 2 }, { after.spout[3], after.spout[4] })
   end)
 end)
 

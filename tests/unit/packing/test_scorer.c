@@ -165,11 +165,59 @@ test_removal_equals_the_scorers_on_random_plans(void **state)
     }
 }
 
+/* Of a random plan's instances of a component only those with the lowest task ids are left. */
+static void
+test_removal_of_tasks_takes_the_highest(void **state)
+{
+    (void)state;
+    struct sl_random random;
+    sl_random_seed(&random, 8);
+    struct sl_packing_component components[3] = {fixture_component("A", SL_PACKING_BOLT, 1),
+                                                 fixture_component("B", SL_PACKING_BOLT, 1),
+                                                 fixture_component("C", SL_PACKING_SPOUT, 1)};
+    struct sl_packing_limits limits =
+        sl_packing_limits_of(&FIXTURE_CONFIG, SL_PACKING_FIRST_FIT_DECREASING);
+    for (int round = 0; round < 100; round++) {
+        struct sl_packing_plan *plan =
+            random_plan(&random, 1 + (int32_t)sl_random_below(&random, 20));
+        struct sl_packing_builder builder;
+        struct sl_packing_removal removal;
+        sl_packing_builder_create(&builder, components, 3, &limits);
+        sl_packing_builder_load(&builder, plan);
+        sl_packing_removal_create(&removal, &builder);
+        int32_t there = sl_packing_builder_count(&builder, 1);
+        int32_t count = (int32_t)sl_random_below(&random, (uint64_t)there + 1);
+        assert_int_equal(sl_packing_removal_run_highest(&removal, 1, there + 1),
+                         SL_EUNSATISFIABLE);
+        assert_int_equal(sl_packing_builder_count(&builder, 1), there);
+        assert_int_equal(sl_packing_removal_run_highest(&removal, 1, count), 0);
+        assert_int_equal(sl_packing_builder_count(&builder, 1), there - count);
+        int32_t highest_left = 0;
+        int32_t lowest_gone = INT32_MAX;
+        for (size_t i = 0; i < builder.items.count; i++) {
+            const struct sl_packing_item *item = &builder.items.items[i];
+            int32_t task = item->instance.task;
+            if (item->instance.component != 1) {
+                assert_true(item->slot >= 0);
+            } else if (item->slot >= 0) {
+                highest_left = task > highest_left ? task : highest_left;
+            } else {
+                lowest_gone = task < lowest_gone ? task : lowest_gone;
+            }
+        }
+        assert_true(highest_left < lowest_gone);
+        sl_packing_removal_destroy(&removal);
+        sl_packing_builder_destroy(&builder);
+        sl_packing_plan_free(plan);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_k_rows),
     cmocka_unit_test(test_sorting_by_id_wraps_around),
     cmocka_unit_test(test_removal_order_uses_the_scorers_in_turn),
     cmocka_unit_test(test_removal_equals_the_scorers_on_random_plans),
+    cmocka_unit_test(test_removal_of_tasks_takes_the_highest),
 };
 
 UNIT_MAIN(tests)

@@ -1,5 +1,6 @@
 -- `streamlua update`: changes a running topology.
 
+local change = require 'streamlua.cluster.change'
 local order = require 'streamlua.cli.order'
 local packing = require 'streamlua.packing'
 local packages = require 'streamlua.cluster.package'
@@ -15,7 +16,7 @@ local LOCK_S = 5
 local RESULT = { 'topology', 'from_version', 'to_version', 'changes', 'kept', 'started', 'stopped',
   'moved', 'groups_moved', 'bytes_moved', 'paused_ms', 'seconds' }
 local DRY_RUN = { 'topology', 'repacking', 'from_version', 'old', 'new', 'changes', 'containers',
-  'kept', 'started', 'stopped', 'moved', 'groups_moved', old = order.plan, new = order.plan,
+  'kept', 'started', 'stopped', 'moved', 'moves', 'groups_moved', old = order.plan, new = order.plan,
   containers = { 'id', 'state', 'added', 'removed' } }
 
 local function check_usage(context, args)
@@ -73,98 +74,41 @@ end
 
 local function check_change(context, args, topology, changes)
   local same_count = not args.containers or args.containers == #topology.plan.containers
-  if not next(changes) and same_count and not args.packing and args.mode ~= 'reassign' then
+  local is_keep = not args.mode or args.mode == 'keep'
+  if not next(changes) and same_count and not args.packing and is_keep then
     context:fail('conflict', running.label(topology.name),
       'there is nothing to do: it is as asked for')
   end
 end
 
--- Instances of a plan by component, in the order of their indexes.
-local function instances_of(plan)
-  local by_component = {}
-  for _, container in ipairs(plan.containers) do
-    for _, instance in ipairs(container.instances) do
-      local list = by_component[instance.component] or {}
-      by_component[instance.component] = list
-      list[#list + 1] = instance
-    end
-  end
-  for _, list in pairs(by_component) do
-    table.sort(list, function(a, b) return a.index < b.index end)
-  end
-  return by_component
-end
-
--- Gives the tasks of a plan that was packed anew the ids and indexes that they have; new ones get
--- max+1 of both.
-local function keep_ids(plan, old)
-  local known, highest, names = instances_of(old), 0, {}
-  for _, list in pairs(known) do
-    for _, instance in ipairs(list) do highest = math.max(highest, instance.task) end
-  end
-  local fresh = instances_of(plan)
-  for name in pairs(fresh) do names[#names + 1] = name end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local own = known[name] or {}
-    local index = #own > 0 and own[#own].index or -1
-    for i, instance in ipairs(fresh[name]) do
-      if own[i] then
-        instance.task, instance.index = own[i].task, own[i].index
-      else
-        highest, index = highest + 1, index + 1
-        instance.task, instance.index = highest, index
-      end
-    end
-  end
-  plan.version = old.version + 1
-  return plan
-end
-
--- Everything packed as if for the first time, with the tasks that there are to be.
-local function pack_anew(context, args, topology, changes)
-  local wanted = {}
-  for _, component in ipairs(present(topology)) do
-    wanted[component.name] = component.parallelism + (changes[component.name] or 0)
-  end
-  local request = context:check(packing.validate_request(packing.request_from_topology(
-    topology.described, { parallelism = wanted,
-      config = { containers = args.containers or #topology.plan.containers } })))
-  local plan, result = packing.plan(request, args.packing or packing.default_packer(request),
-    { limits = {} })
-  if not plan then context:fail_with(result) end
-  plan = context:check(packing.validate_plan(keep_ids(plan, topology.plan)))
-  local delta = context:check(packing.delta(plans.shown(topology.plan), plan))
-  if delta.moved + delta.started + delta.stopped == 0 then
-    context:fail('conflict', running.label(topology.name),
-      'there is nothing to do: packed anew, every task stays where it is')
-  end
-  return plan
-end
-
 -- The plan that is asked for, and how many key groups change their task.
 local function propose(context, args, topology, changes)
-  if args.mode == 'reassign' then
-    return plans.rebalance(pack_anew(context, args, topology, changes), topology.plan)
+  local plan, failure = change.propose(topology.described, plans.shown(topology.plan),
+    { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })
+  if not plan then context:fail_with(failure) end
+  local delta = context:check(packing.delta(plans.shown(topology.plan), plan))
+  if delta.moved + delta.started + delta.stopped == 0
+    and #plan.containers == #topology.plan.containers then
+    context:fail('conflict', running.label(topology.name),
+      'there is nothing to do: every task stays where it is')
   end
-  local request = packing.request_from_topology(topology.described,
-    { current = plans.shown(topology.plan), changes = changes, containers = args.containers })
-  request = context:check(packing.validate_request(request))
-  local plan, result = packing.plan(request, args.packing or packing.default_packer(request),
-    { limits = {} })
-  if not plan then context:fail_with(result) end
-  return plans.rebalance(plan, topology.plan)
+  local proposed, groups_moved = plans.rebalance(plan, topology.plan)
+  return proposed, groups_moved, delta
 end
 
-local function print_dry_run(context, topology, proposed, changes, groups_moved)
+local function print_dry_run(context, topology, proposed, changes, groups_moved, delta)
   local old, new = plans.shown(topology.plan), plans.shown(proposed)
   local document = context:check(packing.update_document(old, new, changes))
-  document.groups_moved = groups_moved
+  document.groups_moved, document.moves = groups_moved, change.moves(delta)
   if context.output == 'json' then
     context:print_json(document, DRY_RUN)
     return
   end
   context.stdout:write(packing.render_update(old, new, { color = context.color }))
+  for _, move in ipairs(document.moves) do
+    context:print(('Moves: %s (task %d) from container %d to %d'):format(move.component, move.task,
+      move.from, move.to))
+  end
   context:print(('Key groups that move: %d'):format(groups_moved))
 end
 
@@ -184,8 +128,7 @@ local function check_outcome(context, name, result)
   end
 end
 
-local function print_result(context, topology, proposed, changes, result)
-  local delta = context:check(packing.delta(plans.shown(topology.plan), plans.shown(proposed)))
+local function print_result(context, topology, delta, changes, result)
   if context.output == 'json' then
     context:print_json({
       topology = topology.name, from_version = result.from_version,
@@ -211,16 +154,16 @@ local function update(context, args, client, name, prepared)
   check_version(context, args, topology)
   local changes = changes_of(context, args, topology)
   check_change(context, args, topology, changes)
-  local proposed, groups_moved = propose(context, args, topology, changes)
+  local proposed, groups_moved, delta = propose(context, args, topology, changes)
   if args.dry_run then
-    print_dry_run(context, topology, proposed, changes, groups_moved)
+    print_dry_run(context, topology, proposed, changes, groups_moved, delta)
     return
   end
   local result, failure = client:update(topology.plan, proposed, topology.components,
     { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology) })
   running.check(context, name, result, failure)
   check_outcome(context, name, result)
-  print_result(context, topology, proposed, changes, result)
+  print_result(context, topology, delta, changes, result)
 end
 
 return {
@@ -235,8 +178,8 @@ return {
       :convert(parser.integer(1, 2000000000))
     command:option('--packing', 'Packer of the change (default: the topology\'s repacking).')
       :argname('P')
-    command:option('--mode', 'keep and minimal: what runs stays where it is (default); reassign: '
-      .. 'pack everything anew.'):argname('MODE'):choices({ 'keep', 'reassign', 'minimal' })
+    command:option('--mode', 'keep: move nothing that need not move (default); minimal: even out '
+      .. 'with the fewest moves; reassign: pack everything anew.'):argname('MODE'):choices({ 'keep', 'reassign', 'minimal' })
     command:flag('--force', 'Let a component grow to more than 10 times its tasks.')
     command:flag('--dry-run', 'Print the change; nothing is touched.')
     command:option('--if-version', 'Only if the plan has this version.'):argname('V')
