@@ -182,6 +182,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field config sl_packing_config
 ---@field component_count integer
 ---@field containers integer
+---@field shrink integer
 
 ---@class sl_packing_container_delta: ffi.cdata*
 ---@field id integer
@@ -947,6 +948,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_PACKING_SYSTEM integer
 ---@field SL_PACKING_RAM_FIRST integer
 ---@field SL_PACKING_CPU_FIRST integer
+---@field SL_PACKING_SHRINK_CONTAINERS integer
+---@field SL_PACKING_SHRINK_TASKS integer
 ---@field SL_PACKING_CPU integer
 ---@field SL_PACKING_RAM integer
 ---@field SL_PACKING_DISK integer

@@ -187,8 +187,7 @@ test_removal_of_tasks_takes_the_highest(void **state)
         sl_packing_removal_create(&removal, &builder);
         int32_t there = sl_packing_builder_count(&builder, 1);
         int32_t count = (int32_t)sl_random_below(&random, (uint64_t)there + 1);
-        assert_int_equal(sl_packing_removal_run_highest(&removal, 1, there + 1),
-                         SL_EUNSATISFIABLE);
+        assert_int_equal(sl_packing_removal_run_highest(&removal, 1, there + 1), SL_EUNSATISFIABLE);
         assert_int_equal(sl_packing_builder_count(&builder, 1), there);
         assert_int_equal(sl_packing_removal_run_highest(&removal, 1, count), 0);
         assert_int_equal(sl_packing_builder_count(&builder, 1), there - count);

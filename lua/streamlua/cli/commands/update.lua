@@ -179,7 +179,8 @@ return {
     command:option('--packing', 'Packer of the change (default: the topology\'s repacking).')
       :argname('P')
     command:option('--mode', 'keep: move nothing that need not move (default); minimal: even out '
-      .. 'with the fewest moves; reassign: pack everything anew.'):argname('MODE'):choices({ 'keep', 'reassign', 'minimal' })
+      .. 'with the fewest moves; reassign: pack everything anew.'):argname('MODE')
+      :choices({ 'keep', 'reassign', 'minimal' })
     command:flag('--force', 'Let a component grow to more than 10 times its tasks.')
     command:flag('--dry-run', 'Print the change; nothing is touched.')
     command:option('--if-version', 'Only if the plan has this version.'):argname('V')
