@@ -29,6 +29,10 @@ struct sl_stored_plan {
     struct sl_packing_plan plan;
     /* One for each container of the plan. */
     struct sl_plan_slot *slots;
+    /* Where the topology master runs, and its task, which is in no container; 0: there are no
+     * slots. */
+    struct sl_plan_slot master;
+    int32_t master_task;
 };
 
 enum sl_topology_state {

@@ -12,6 +12,8 @@
  *     SL_TM_RESTART             sl_control_request    sl_control_status, when it runs again
  *     SL_TM_UPDATE              sl_update_request     sl_update_result
  *     SL_TM_KILL                sl_control_request    sl_control_status; the process ends then
+ *     SL_TM_PLAN_CHANGED        none                  empty; from the master: the stored plan has
+ *                                                     other slots for some containers, read it
  */
 
 #include "cluster/physical_plan.h"

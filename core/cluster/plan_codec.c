@@ -138,6 +138,14 @@ sl_stored_plan_encode(const struct sl_stored_plan *plan, struct sl_buf *out)
         container_to_message(&arena, plan, (int32_t)i, &containers[i]);
         message.containers[i] = &containers[i];
     }
+    Streamlua__PlanMaster master = STREAMLUA__PLAN_MASTER__INIT;
+    if (plan->master_task > 0) {
+        master.supervisor = sl_pb_text(plan->master.supervisor);
+        master.host = sl_pb_text(plan->master.host);
+        master.port = plan->master.port;
+        master.task = plan->master_task;
+        message.master = &master;
+    }
     int rc = 0;
     size_t size = streamlua__packing_plan__get_packed_size(&message);
     if (size > SL_STORED_PLAN_BYTES_MAX) {
@@ -204,6 +212,22 @@ containers_from_message(struct sl_arena *arena, const Streamlua__PackingPlan *me
 }
 
 static int
+master_from_message(const Streamlua__PlanMaster *from, struct sl_stored_plan *plan)
+{
+    plan->master = (struct sl_plan_slot){"", "", 0};
+    if (from == NULL) {
+        return 0;
+    }
+    if (from->port > UINT16_MAX || from->task < 1 || from->task > SL_PACKING_ID_MAX) {
+        return sl_err_set(SL_EPROTO, "a topology master with port %u and task %d", from->port,
+                          from->task);
+    }
+    plan->master = (struct sl_plan_slot){from->supervisor, from->host, from->port};
+    plan->master_task = from->task;
+    return 0;
+}
+
+static int
 check_key_groups(const struct sl_stored_plan *plan)
 {
     struct sl_map_u64 tasks = {0};
@@ -245,6 +269,9 @@ sl_stored_plan_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
     }
     if (rc == 0) {
         rc = containers_from_message(arena, message, plan);
+    }
+    if (rc == 0) {
+        rc = master_from_message(message->master, plan);
     }
     if (rc == 0) {
         rc = sl_packing_plan_check(&plan->plan, plan->component_count);

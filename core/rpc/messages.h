@@ -18,6 +18,7 @@ enum {
 /* Names of the endpoints. A topology master has two, each followed by its topology: one for workers
  * and clients, and one for those who deal in slots: supervisors and the resource manager. */
 #define SL_ENDPOINT_RESOURCE_MANAGER "resource_manager"
+#define SL_ENDPOINT_MASTER "master"
 #define SL_ENDPOINT_SUPERVISOR "supervisor"
 #define SL_ENDPOINT_WORKER "worker"
 #define SL_ENDPOINT_TOPOLOGY_MASTER "topology_master/"
@@ -82,6 +83,12 @@ enum sl_method {
     SL_WORKER_STAGE = 66,
     /* One-way: end the process; the body is a SL_WORKER_DISCONNECT's. */
     SL_WORKER_SHUTDOWN = 67,
+    /* Endpoint of the leading master (core/cluster/master_messages.h). */
+    SL_MASTER_SUBMIT = 80,
+    SL_MASTER_UPDATE = 81,
+    SL_MASTER_KILL = 82,
+    SL_MASTER_STATUS = 83,
+    SL_MASTER_REASSIGN = 84,
 };
 
 struct sl_hardware {

@@ -10,6 +10,7 @@
  *     /schedulers/NAME          scheduler's endpoint             scheduler   (ephemeral)
  *     /topologymasters/NAME     topology master's address        topology master (ephemeral)
  *     /locks/NAME               the update lock                  update      (ephemeral children)
+ *     /schedulings/NAME         how it is scheduled; its kill    master
  *     /backups/NAME             last assignment, for its return  master
  *     /packages/NAME            code: script and modules         submitter, once
  *     /supervisors/ID           a supervisor's resources         supervisor  (ephemeral)
@@ -34,6 +35,7 @@ enum sl_layout_part {
     SL_LAYOUT_SUPERVISOR,
     SL_LAYOUT_PACKAGE,
     SL_LAYOUT_TOPOLOGY_LEADER,
+    SL_LAYOUT_SCHEDULING,
     /* How many there are. */
     SL_LAYOUT_PARTS,
 };
@@ -46,9 +48,9 @@ static inline const char *
 sl_layout_folder(enum sl_layout_part part)
 {
     static const char *const folders[SL_LAYOUT_PARTS] = {
-        "/topologies",       "/plans", "/physicalplans", "/executionstates", "/schedulers",
-        "/topologymasters",  "/locks", "/backups",       "/supervisors",     "/packages",
-        "/leaders/topology",
+        "/topologies",       "/plans",       "/physicalplans", "/executionstates", "/schedulers",
+        "/topologymasters",  "/locks",       "/backups",       "/supervisors",     "/packages",
+        "/leaders/topology", "/schedulings",
     };
     return folders[part];
 }

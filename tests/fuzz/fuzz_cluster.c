@@ -1,13 +1,14 @@
 /*
  * labels: short
- * Decodes bytes as a plan, a physical plan, a package, a message of a worker or one of a client:
- * the first byte says which. What is kept can be encoded again when it decodes.
+ * Decodes bytes as a plan, a physical plan, a package, a message of a worker, of a client or of the
+ * master: the first byte says which. What is kept can be encoded again when it decodes.
  */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/assert.h"
 #include "cluster/control_messages.h"
+#include "cluster/master_messages.h"
 #include "cluster/package.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -67,10 +68,41 @@ decode_control(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *
     }
 }
 
+static void
+decode_master(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *arena)
+{
+    struct sl_schedule_template schedule;
+    struct sl_master_submit submit;
+    struct sl_master_update update;
+    struct sl_master_status status;
+    struct sl_scheduling scheduling;
+    struct sl_buf out = {0};
+    switch (kind) {
+    case 14:
+        if (sl_schedule_template_decode(data, size, arena, &schedule) == 0) {
+            sl_schedule_template_encode(&schedule, &out);
+            sl_assert_eq(sl_schedule_template_decode(out.data, out.size, arena, &schedule), 0);
+        }
+        break;
+    case 15:
+        sl_master_submit_decode(data, size, arena, &submit);
+        break;
+    case 16:
+        sl_master_update_decode(data, size, arena, &update);
+        break;
+    case 17:
+        sl_master_status_decode(data, size, arena, &status);
+        break;
+    default:
+        sl_scheduling_decode(data, size, arena, &scheduling);
+    }
+    sl_buf_destroy(&out);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum { KINDS = 14, FIRST_CONTROL = 9 };
+    enum { KINDS = 19, FIRST_CONTROL = 9, FIRST_MASTER = 14 };
     struct sl_arena arena;
     struct sl_buf out = {0};
     struct sl_stored_plan stored;
@@ -105,6 +137,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default:
         if (kind < FIRST_CONTROL) {
             decode_worker(kind, data, size, &arena);
+        } else if (kind >= FIRST_MASTER) {
+            decode_master(kind, data, size, &arena);
         } else {
             decode_control(kind, data, size, &arena);
         }

@@ -6,7 +6,9 @@
 --   local struct, keep = plans.to_struct(plan, names)          -- keep both while it is used
 --   local document = plans.from_struct(struct)
 --
--- A document's `key_groups` gives, by component, the task that owns each key group from group 0 on.
+-- A document's `key_groups` gives, by component, the task that owns each key group from group 0 on;
+-- `master` = {supervisor=, host=, port=, task=} is where the topology master runs, where there are
+-- slots.
 
 local abi = require 'streamlua.abi'
 local native = require 'streamlua.topology.native'
@@ -132,6 +134,11 @@ function M.to_struct(plan, names)
   struct.topology, struct.version, struct.packing = plan.topology, plan.version, plan.packing
   fill_components(struct, keep, plan, names)
   fill_containers(struct, keep, plan, numbers, count)
+  local master = plan.master
+  if master then
+    struct.master.supervisor, struct.master.host = master.supervisor or '', master.host or ''
+    struct.master.port, struct.master_task = master.port or 0, master.task
+  end
   return struct, keep
 end
 
@@ -170,17 +177,23 @@ function M.from_struct(struct)
   for k = 0, struct.plan.container_count - 1 do
     containers[k + 1] = container_table(struct, k, names)
   end
-  return { topology = text_of(struct.topology), version = tonumber(struct.version),
-    packing = text_of(struct.packing), containers = containers, key_groups = key_groups }, names
+  local plan = { topology = text_of(struct.topology), version = tonumber(struct.version),
+    packing = text_of(struct.packing), containers = containers, key_groups = key_groups }
+  if struct.master_task > 0 then
+    local slot = struct.master
+    plan.master = { supervisor = text_of(slot.supervisor), host = text_of(slot.host),
+      port = slot.port, task = struct.master_task }
+  end
+  return plan, names
 end
 
---- A plan without its key groups, as it is shown and packed.
+--- A plan without its key groups and its topology master, as it is shown and packed.
 ---@param plan table
 ---@return table
 function M.shown(plan)
   local copy = {}
   for key, value in pairs(plan) do copy[key] = value end
-  copy.key_groups = nil
+  copy.key_groups, copy.master = nil, nil
   return copy
 end
 

@@ -42,6 +42,8 @@ test_a_stored_plan_comes_back(void **state)
     struct sl_buf bytes = {0};
     struct sl_stored_plan plan = make_stored();
     struct sl_stored_plan seen;
+    plan.master = (struct sl_plan_slot){"s2", "h2", 6701};
+    plan.master_task = 4;
     sl_arena_create(&arena, 0, 0);
     assert_int_equal(sl_stored_plan_encode(&plan, &bytes), 0);
     assert_int_equal(sl_stored_plan_decode(bytes.data, bytes.size, &arena, &seen), 0);
@@ -56,6 +58,10 @@ test_a_stored_plan_comes_back(void **state)
     assert_memory_equal(seen.plan.instances, instances, sizeof(instances));
     assert_string_equal(seen.slots[0].supervisor, "s1");
     assert_int_equal(seen.slots[0].port, 6700);
+    assert_string_equal(seen.master.supervisor, "s2");
+    assert_string_equal(seen.master.host, "h2");
+    assert_int_equal(seen.master.port, 6701);
+    assert_int_equal(seen.master_task, 4);
     assert_int_equal(sl_stored_plan_component(&seen, "count"), 1);
     assert_int_equal(sl_stored_plan_component(&seen, "nobody"), -1);
     sl_buf_destroy(&bytes);
