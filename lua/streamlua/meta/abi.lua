@@ -741,6 +741,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field component_count integer
 ---@field plan sl_packing_plan
 ---@field slots sl_plan_slot
+---@field master sl_plan_slot
+---@field master_task integer
 
 --- What is kept of a submission.
 ---@class sl_execution_state: ffi.cdata*
