@@ -18,127 +18,16 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "cluster/topology_master_priv.h"
-
-enum update_step {
-    STEP_LOCK,
-    STEP_CHECK,
-    STEP_START,
-    STEP_PAUSE,
-    STEP_DRAIN,
-    STEP_MOVE,
-    STEP_COMMIT,
-    STEP_SWITCH,
-    STEP_ROLLBACK,
-};
+#include "cluster/topology_master_update_priv.h"
 
 enum {
     START_MS = 60000,
     SETTLE_MS = 60000,
-    MOVE_MS = 30000,
 };
-
-struct groups SL_VEC_BODY(uint32_t);
-
-/* State on its way from one worker to another: pieces are asked for and handed on in turns. */
-struct transfer {
-    struct sl_topology_master *master;
-    int32_t component;
-    /* Not 0: all state of this task. */
-    int32_t task;
-    int32_t from;
-    int32_t to;
-    struct groups groups;
-    char *cursor;
-    /* The call under way, of a worker that was this process then. */
-    struct sl__tm_worker *callee;
-    uint64_t callee_process;
-    uint64_t call;
-};
-
-/* What a call of the store comes back to; the update may be gone by then. */
-struct update_call {
-    struct sl__tm_update *update;
-};
-
-struct sl__tm_update {
-    struct sl_topology_master *master;
-    /* The call of the store that is under way, or NULL. */
-    struct update_call *call;
-    /* Answered once; NULL afterwards. */
-    struct sl_rpc_request *request;
-    enum update_step step;
-    struct sl__tm_plan *next;
-    struct sl_buf current;
-    struct sl_state_lock *lock;
-    uint64_t drain_ms;
-    uint64_t start_ms;
-    uint64_t began_ms;
-    uint64_t paused_at_ms;
-    uint64_t resumed_at_ms;
-    int32_t node_version;
-    SL_VEC(int32_t) added;
-    SL_VEC(int32_t) removed;
-    bool is_start_sent;
-    /* The plan in force with the new containers, which have no tasks in it. */
-    struct sl_physical_plan bridge;
-    SL_VEC(struct transfer *) transfers;
-    size_t open_transfers;
-    struct sl_timer timer;
-    struct sl_update_result result;
-    char reason[SL_REASON_SIZE];
-};
-
-static void fail(struct sl__tm_update *update, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void enter(struct sl__tm_update *update, enum update_step step);
-
-static void
-transfer_free(struct transfer *transfer)
-{
-    if (transfer->call != 0 && transfer->callee->is_registered &&
-        transfer->callee->peer.process == transfer->callee_process) {
-        sl_rpc_cancel(transfer->callee->peer.gateway, transfer->call);
-    }
-    sl_vec_destroy(&transfer->groups);
-    sl_free(transfer->cursor);
-    sl_free(transfer);
-}
-
-static struct update_call *
-call_new(struct sl__tm_update *update)
-{
-    struct update_call *call = sl_calloc(1, sizeof(*call));
-    call->update = update;
-    update->call = call;
-    return call;
-}
-
-/* The update that the call belongs to, or NULL when it is gone; the call is gone, too. */
-static struct sl__tm_update *
-call_end(struct update_call *call)
-{
-    struct sl__tm_update *update = call->update;
-    if (update != NULL) {
-        update->call = NULL;
-    }
-    sl_free(call);
-    return update;
-}
-
-static void
-transfers_clear(struct sl__tm_update *update)
-{
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        transfer_free(update->transfers.items[i]);
-    }
-    sl_vec_clear(&update->transfers);
-}
 
 static void
 update_free(struct sl__tm_update *update)
@@ -147,7 +36,7 @@ update_free(struct sl__tm_update *update)
         update->call->update = NULL;
     }
     sl_timer_stop(&update->timer);
-    transfers_clear(update);
+    sl__update_transfers_clear(update);
     sl_vec_destroy(&update->transfers);
     sl_vec_destroy(&update->added);
     sl_vec_destroy(&update->removed);
@@ -201,7 +90,7 @@ struct sl__tm_plan *
 sl__tm_update_plan_of(const struct sl_topology_master *self, int32_t id)
 {
     const struct sl__tm_update *update = self->update;
-    if (update == NULL || update->step < STEP_START || update->step > STEP_COMMIT ||
+    if (update == NULL || update->step < SL__STEP_START || update->step > SL__STEP_COMMIT ||
         sl_physical_plan_container(&update->next->physical, id) == NULL) {
         return NULL;
     }
@@ -211,13 +100,13 @@ sl__tm_update_plan_of(const struct sl_topology_master *self, int32_t id)
 bool
 sl__tm_update_holds_plans(const struct sl_topology_master *self)
 {
-    return self->update != NULL && self->update->step < STEP_SWITCH;
+    return self->update != NULL && self->update->step < SL__STEP_SWITCH;
 }
 
 bool
 sl__tm_update_keeps_pause(const struct sl_topology_master *self)
 {
-    return self->update != NULL && self->update->step == STEP_SWITCH;
+    return self->update != NULL && self->update->step == SL__STEP_SWITCH;
 }
 
 /* Ends containers that no plan has any more. */
@@ -242,15 +131,15 @@ static void
 fail_v(struct sl__tm_update *update, int code, const char *reason)
 {
     struct sl_topology_master *self = update->master;
-    if (update->step >= STEP_SWITCH) {
+    if (update->step >= SL__STEP_SWITCH) {
         return;
     }
     snprintf(update->reason, sizeof(update->reason), "%s", reason);
     update->result.code = code;
     sl__tm_event(self, "update: %s", update->reason);
     sl__tm_drain_stop(self);
-    transfers_clear(update);
-    if (update->step <= STEP_CHECK) {
+    sl__update_transfers_clear(update);
+    if (update->step <= SL__STEP_CHECK) {
         /* Nothing was touched. */
         if (update->request != NULL) {
             sl_rpc_refuse(update->request, SL_RPC_FAILURE, code, "%s", update->reason);
@@ -264,12 +153,12 @@ fail_v(struct sl__tm_update *update, int code, const char *reason)
     /* The old plan again, in a new epoch: spouts go on, and what was kept aside is dropped. */
     self->is_dirty = true;
     self->is_settled = false;
-    enter(update, STEP_ROLLBACK);
+    sl__update_enter(update, SL__STEP_ROLLBACK);
     sl__tm_advance(self);
 }
 
-static void
-fail(struct sl__tm_update *update, int code, const char *fmt, ...)
+void
+sl__update_fail(struct sl__tm_update *update, int code, const char *fmt, ...)
 {
     char reason[SL_REASON_SIZE];
     va_list args;
@@ -284,8 +173,8 @@ sl__tm_update_worker_lost(struct sl_topology_master *self, int32_t id, const cha
 {
     struct sl__tm_update *update = self->update;
     /* A commit that is under way decides by itself; a lost worker then gets the plan it gave. */
-    if (update != NULL && update->step > STEP_CHECK && update->step < STEP_COMMIT) {
-        fail(update, SL_EUNAVAIL, "container %d: %s", id, why);
+    if (update != NULL && update->step > SL__STEP_CHECK && update->step < SL__STEP_COMMIT) {
+        sl__update_fail(update, SL_EUNAVAIL, "container %d: %s", id, why);
     }
 }
 
@@ -295,28 +184,28 @@ static void
 lock_event(void *ctx, enum sl_state_lock_event event)
 {
     struct sl__tm_update *update = ctx;
-    if (event == SL_STATE_LOCK_LOST && update->step < STEP_COMMIT) {
-        fail(update, SL_EFENCED, "the update lock was lost");
+    if (event == SL_STATE_LOCK_LOST && update->step < SL__STEP_COMMIT) {
+        sl__update_fail(update, SL_EFENCED, "the update lock was lost");
     }
 }
 
 static void
 checked(void *ctx, int status, const struct sl_state_result *result)
 {
-    struct sl__tm_update *update = call_end(ctx);
+    struct sl__tm_update *update = sl__update_call_end(ctx);
     if (update == NULL) {
         return;
     }
     if (status != 0) {
-        fail(update, status, "%s", sl_err_last()->msg);
+        sl__update_fail(update, status, "%s", sl_err_last()->msg);
     } else if (result->size != update->current.size ||
                memcmp(result->value, update->current.data, result->size) != 0) {
-        fail(update, SL_ECONFLICT,
-             "the plan is not the one that was planned from (version %llu) any more",
-             (unsigned long long)update->result.from_version);
+        sl__update_fail(update, SL_ECONFLICT,
+                        "the plan is not the one that was planned from (version %llu) any more",
+                        (unsigned long long)update->result.from_version);
     } else {
         update->node_version = result->stat.version;
-        enter(update, STEP_START);
+        sl__update_enter(update, SL__STEP_START);
     }
 }
 
@@ -325,10 +214,10 @@ locked(void *ctx, int status)
 {
     struct sl__tm_update *update = ctx;
     if (status != 0) {
-        fail(update, status, "%s", sl_err_last()->msg);
+        sl__update_fail(update, status, "%s", sl_err_last()->msg);
         return;
     }
-    enter(update, STEP_CHECK);
+    sl__update_enter(update, SL__STEP_CHECK);
 }
 
 /* Containers of one plan that another does not have. */
@@ -347,152 +236,6 @@ missing_containers(const struct sl__tm_plan *from, const struct sl__tm_plan *oth
     *count = found;
 }
 
-/* The launcher gave other ids: the plan is written anew with them. */
-static int
-remap(struct sl__tm_update *update, const int32_t *asked)
-{
-    struct sl_stored_plan *stored = &update->next->stored;
-    bool is_changed = false;
-    for (size_t i = 0; i < update->added.count; i++) {
-        is_changed = is_changed || asked[i] != update->added.items[i];
-    }
-    if (!is_changed) {
-        return 0;
-    }
-    /* From the asked ids to a number that none has, so that a swap works. */
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < update->added.count; i++) {
-            for (int32_t k = 0; k < stored->plan.container_count; k++) {
-                struct sl_packing_container *container = &stored->plan.containers[k];
-                if (pass == 0 && container->id == asked[i]) {
-                    container->id = -(int32_t)i - 1;
-                } else if (pass == 1 && container->id == -(int32_t)i - 1) {
-                    container->id = update->added.items[i];
-                }
-            }
-        }
-    }
-    int rc = sl_packing_plan_check(&stored->plan, stored->component_count);
-    sl_buf_clear(&update->next->bytes);
-    if (rc == 0) {
-        rc = sl_stored_plan_encode(stored, &update->next->bytes);
-    }
-    if (rc == 0) {
-        sl_physical_plan_from_stored(stored, update->master->execution.topology_id,
-                                     &update->next->arena, &update->next->physical);
-    }
-    return rc;
-}
-
-static void
-start_containers(struct sl__tm_update *update)
-{
-    struct sl_topology_master *self = update->master;
-    const struct sl_launcher *launcher = &self->options.launcher;
-    size_t count = update->added.count;
-    int32_t *asked = sl_alloc((count + 1) * sizeof(*asked));
-    int rc = 0;
-    if (count > 0) {
-        memcpy(asked, update->added.items, count * sizeof(*asked));
-        sl__tm_event(self, "update: starting %zu containers", count);
-        rc = launcher->add_containers(launcher->self, update->added.items, count);
-    }
-    if (rc == 0) {
-        rc = remap(update, asked);
-    }
-    sl_free(asked);
-    for (size_t i = 0; i < count; i++) {
-        sl__tm_worker_add(self, update->added.items[i]);
-    }
-    if (rc != 0) {
-        fail(update, rc, "%s", sl_err_last()->msg);
-    }
-}
-
-static int
-compare_containers(const void *left, const void *right)
-{
-    const struct sl_physical_container *a = left;
-    const struct sl_physical_container *b = right;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
-/* Workers take connections of those only that their plan has: the running ones learn of the new
- * ones before there is anything for them to do. */
-static void
-make_bridge(struct sl__tm_update *update)
-{
-    const struct sl_topology_master *self = update->master;
-    const struct sl_physical_plan *old = &self->plan->physical;
-    struct sl_physical_plan *bridge = &update->bridge;
-    size_t count = (size_t)old->container_count;
-    size_t total = count + update->added.count;
-    *bridge = *old;
-    bridge->containers =
-        sl_arena_calloc(&update->next->arena, total + 1, sizeof(*bridge->containers));
-    memcpy(bridge->containers, old->containers, count * sizeof(*old->containers));
-    for (size_t i = 0; i < update->added.count; i++) {
-        bridge->containers[count + i].id = update->added.items[i];
-    }
-    bridge->container_count = (int32_t)total;
-    qsort(bridge->containers, total, sizeof(*bridge->containers), compare_containers);
-    bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
-}
-
-/* All new workers are there: they get the new plan, paused, and the others are told of them. */
-static void
-send_start(struct sl__tm_update *update)
-{
-    struct sl_topology_master *self = update->master;
-    update->is_start_sent = true;
-    make_bridge(update);
-    update->bridge.epoch = ++self->epoch;
-    update->next->physical.epoch = ++self->epoch;
-    update->next->physical.state = SL_TOPOLOGY_PAUSED;
-    sl__tm_plan_fill(self, &update->bridge);
-    sl__tm_plan_fill(self, &update->next->physical);
-    for (size_t i = 0; i < update->added.count; i++) {
-        sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), &update->next->physical);
-    }
-    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
-        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
-                         &update->bridge);
-    }
-}
-
-static bool
-is_start_answered(const struct sl__tm_update *update)
-{
-    const struct sl_topology_master *self = update->master;
-    for (int32_t i = 0; i < update->bridge.container_count; i++) {
-        int32_t id = update->bridge.containers[i].id;
-        uint64_t epoch = sl_physical_plan_container(&self->plan->physical, id) != NULL
-                             ? update->bridge.epoch
-                             : update->next->physical.epoch;
-        if (sl__tm_worker_of(self, id)->ready_epoch != epoch) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void
-advance_start(struct sl__tm_update *update)
-{
-    struct sl_topology_master *self = update->master;
-    for (size_t i = 0; i < update->added.count; i++) {
-        if (!sl__tm_worker_of(self, update->added.items[i])->is_registered) {
-            return;
-        }
-    }
-    if (!update->is_start_sent && update->added.count > 0) {
-        send_start(update);
-    }
-    if (update->added.count == 0 || is_start_answered(update)) {
-        enter(update, STEP_PAUSE);
-    }
-}
-
 static void
 advance_pause(struct sl__tm_update *update)
 {
@@ -507,7 +250,7 @@ advance_pause(struct sl__tm_update *update)
         is_paused = is_paused && !worker->is_active && !worker->is_switching;
     }
     if (is_paused) {
-        enter(update, STEP_DRAIN);
+        sl__update_enter(update, SL__STEP_DRAIN);
     }
 }
 
@@ -516,257 +259,12 @@ drained(void *ctx, int status)
 {
     struct sl__tm_update *update = ctx;
     if (status != 0) {
-        fail(update, SL_ETIMEOUT, "%llu roots and tuples are still in flight after %llu ms",
-             (unsigned long long)update->master->drain.left, (unsigned long long)update->drain_ms);
+        sl__update_fail(
+            update, SL_ETIMEOUT, "%llu roots and tuples are still in flight after %llu ms",
+            (unsigned long long)update->master->drain.left, (unsigned long long)update->drain_ms);
         return;
     }
-    enter(update, STEP_MOVE);
-}
-
-/* Where a task runs in a plan; -1: nowhere. */
-static int32_t
-container_of_task(const struct sl__tm_plan *plan, int32_t task)
-{
-    int32_t low = 0;
-    int32_t high = plan->physical.task_count;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (plan->physical.tasks[middle].task < task) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < plan->physical.task_count && plan->physical.tasks[low].task == task
-               ? plan->physical.tasks[low].container
-               : -1;
-}
-
-static struct transfer *
-transfer_between(struct sl__tm_update *update, int32_t component, int32_t task, int32_t from,
-                 int32_t to)
-{
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        struct transfer *transfer = update->transfers.items[i];
-        if (transfer->component == component && transfer->task == task && transfer->from == from &&
-            transfer->to == to) {
-            return transfer;
-        }
-    }
-    struct transfer *transfer = sl_calloc(1, sizeof(*transfer));
-    transfer->master = update->master;
-    transfer->component = component;
-    transfer->task = task;
-    transfer->from = from;
-    transfer->to = to;
-    sl_vec_push(&update->transfers, transfer);
-    return transfer;
-}
-
-/* Key groups that change their owner, or whose owner moves. */
-static void
-plan_group_transfers(struct sl__tm_update *update, int32_t component)
-{
-    const struct sl__tm_plan *old = update->master->plan;
-    const struct sl_plan_component *before = &old->stored.components[component];
-    int32_t place = sl_stored_plan_component(&update->next->stored, before->name);
-    const struct sl_plan_component *after =
-        place >= 0 ? &update->next->stored.components[place] : NULL;
-    if (after == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < before->key_group_count && i < after->key_group_count; i++) {
-        int32_t from = container_of_task(old, before->key_groups[i]);
-        int32_t to = container_of_task(update->next, after->key_groups[i]);
-        if (before->key_groups[i] != after->key_groups[i] || from != to) {
-            struct transfer *transfer = transfer_between(update, component, 0, from, to);
-            sl_vec_push(&transfer->groups, i);
-            update->result.groups_moved++;
-        }
-    }
-}
-
-/* Tasks of components without key groups that move take what they have along. */
-static void
-plan_task_transfers(struct sl__tm_update *update)
-{
-    const struct sl_physical_plan *old = &update->master->plan->physical;
-    for (int32_t i = 0; i < old->task_count; i++) {
-        const struct sl_physical_task *task = &old->tasks[i];
-        int32_t to = container_of_task(update->next, task->task);
-        if (to >= 0 && to != task->container &&
-            old->components[task->component].key_groups == NULL) {
-            transfer_between(update, task->component, task->task, task->container, to);
-        }
-    }
-}
-
-static void export_next(struct transfer *transfer);
-
-static void
-call_worker(struct transfer *transfer, int32_t id, uint32_t method, const struct sl_buf *body,
-            sl_rpc_done_fn done)
-{
-    struct sl__tm_worker *worker = sl__tm_worker_of(transfer->master, id);
-    transfer->callee = worker;
-    transfer->callee_process = worker->peer.process;
-    transfer->call =
-        sl_rpc_call(worker->peer.gateway, method, body->data, body->size, MOVE_MS, done, transfer);
-}
-
-static void
-staged(void *ctx, const struct sl_rpc_result *result)
-{
-    struct transfer *transfer = ctx;
-    struct sl__tm_update *update = transfer->master->update;
-    transfer->call = 0;
-    if (result->status != SL_RPC_SUCCESS) {
-        fail(update, result->code, "state that moves to container %d: %s", transfer->to,
-             result->reason);
-    } else if (transfer->cursor[0] != '\0') {
-        export_next(transfer);
-    } else if (--update->open_transfers == 0) {
-        enter(update, STEP_COMMIT);
-    }
-}
-
-static void
-exported(void *ctx, const struct sl_rpc_result *result)
-{
-    struct transfer *transfer = ctx;
-    struct sl__tm_update *update = transfer->master->update;
-    struct sl_arena arena;
-    struct sl_worker_state state;
-    struct sl_buf body = {0};
-    transfer->call = 0;
-    if (result->status != SL_RPC_SUCCESS) {
-        fail(update, result->code, "state that moves from container %d: %s", transfer->from,
-             result->reason);
-        return;
-    }
-    sl_arena_create(&arena, 0, 16 * 1024 * 1024);
-    if (sl_worker_exported_decode(result->body, result->size, &arena, &state) != 0) {
-        fail(update, SL_EPROTO, "state that moves from container %d: %s", transfer->from,
-             sl_err_last()->msg);
-    } else {
-        sl_free(transfer->cursor);
-        transfer->cursor = sl_strdup(state.cursor);
-        state.plan_version = update->next->stored.version;
-        for (size_t i = 0; i < state.count; i++) {
-            update->result.bytes_moved += state.pieces[i].size;
-        }
-        sl_worker_stage_encode(&state, &body);
-        call_worker(transfer, transfer->to, SL_WORKER_STAGE, &body, staged);
-    }
-    sl_buf_destroy(&body);
-    sl_arena_destroy(&arena);
-}
-
-static void
-export_next(struct transfer *transfer)
-{
-    struct sl_buf body = {0};
-    struct sl_worker_export wanted = {
-        .component = transfer->master->plan->stored.components[transfer->component].name,
-        .groups = transfer->groups.items,
-        .group_count = transfer->groups.count,
-        .cursor = transfer->cursor != NULL ? transfer->cursor : "",
-        .task = transfer->task,
-    };
-    sl_worker_export_encode(&wanted, &body);
-    call_worker(transfer, transfer->from, SL_WORKER_EXPORT, &body, exported);
-    sl_buf_destroy(&body);
-}
-
-static void
-start_moving(struct sl__tm_update *update)
-{
-    for (int32_t i = 0; i < update->master->plan->stored.component_count; i++) {
-        plan_group_transfers(update, i);
-    }
-    plan_task_transfers(update);
-    update->open_transfers = update->transfers.count;
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        export_next(update->transfers.items[i]);
-    }
-    if (update->transfers.count == 0) {
-        enter(update, STEP_COMMIT);
-    }
-}
-
-/* The new plan is in force. */
-static void
-switch_plans(struct sl__tm_update *update)
-{
-    struct sl_topology_master *self = update->master;
-    sl__tm_plan_free(self->plan);
-    self->plan = update->next;
-    update->next = NULL;
-    self->is_dirty = true;
-    self->is_settled = false;
-    update->result.to_version = self->plan->stored.version;
-    sl__tm_event(self, "update: plan %llu is in force",
-                 (unsigned long long)self->plan->stored.version);
-    enter(update, STEP_SWITCH);
-    sl__tm_advance(self);
-}
-
-static void look_at_outcome(struct sl__tm_update *update);
-
-static void
-looked(void *ctx, int status, const struct sl_state_result *result)
-{
-    struct sl__tm_update *update = call_end(ctx);
-    if (update == NULL) {
-        return;
-    }
-    const struct sl_buf *next = &update->next->bytes;
-    if (status == SL_ETIMEOUT || status == SL_EUNAVAIL) {
-        look_at_outcome(update);
-    } else if (status == 0 && result->size == next->size &&
-               memcmp(result->value, next->data, next->size) == 0) {
-        switch_plans(update);
-    } else {
-        fail(update, SL_ECONFLICT, "the new plan could not be stored");
-    }
-}
-
-/* The answer to the commit was lost: what is stored tells. */
-static void
-look_at_outcome(struct sl__tm_update *update)
-{
-    char path[SL_STATE_PATH_MAX + 1];
-    sl_state_get(update->master->options.store,
-                 sl_layout_path(path, SL_LAYOUT_PLAN, update->master->topology), looked,
-                 call_new(update));
-}
-
-static void
-committed(void *ctx, int status, const struct sl_state_result *result)
-{
-    struct sl__tm_update *update = call_end(ctx);
-    (void)result;
-    if (update == NULL) {
-        return;
-    }
-    if (status == 0) {
-        switch_plans(update);
-    } else if (status == SL_ETIMEOUT || status == SL_EUNAVAIL) {
-        look_at_outcome(update);
-    } else {
-        fail(update, status, "the new plan could not be stored: %s", sl_err_last()->msg);
-    }
-}
-
-static void
-commit(struct sl__tm_update *update)
-{
-    char path[SL_STATE_PATH_MAX + 1];
-    const struct sl_buf *next = &update->next->bytes;
-    struct sl_state_op op =
-        sl_state_op_set(sl_layout_path(path, SL_LAYOUT_PLAN, update->master->topology), next->data,
-                        next->size, update->node_version);
-    sl_state_lock_commit(update->lock, &op, 1, committed, call_new(update));
+    sl__update_enter(update, SL__STEP_MOVE);
 }
 
 static void
@@ -775,17 +273,17 @@ step_is_late(void *ctx, uint64_t ticket)
     struct sl__tm_update *update = ctx;
     (void)ticket;
     switch (update->step) {
-    case STEP_START:
-        fail(update, SL_ETIMEOUT, "the new containers do not run after %llu ms",
-             (unsigned long long)update->start_ms);
+    case SL__STEP_START:
+        sl__update_fail(update, SL_ETIMEOUT, "the new containers do not run after %llu ms",
+                        (unsigned long long)update->start_ms);
         break;
-    case STEP_PAUSE:
-        fail(update, SL_ETIMEOUT, "the spouts are not paused after %d ms", SETTLE_MS);
+    case SL__STEP_PAUSE:
+        sl__update_fail(update, SL_ETIMEOUT, "the spouts are not paused after %d ms", SETTLE_MS);
         break;
-    case STEP_SWITCH:
-    case STEP_ROLLBACK:
+    case SL__STEP_SWITCH:
+    case SL__STEP_ROLLBACK:
         snprintf(update->reason, sizeof(update->reason), "%s not all containers run plan %llu yet",
-                 update->step == STEP_SWITCH ? "committed, but" : "rolled back, but",
+                 update->step == SL__STEP_SWITCH ? "committed, but" : "rolled back, but",
                  (unsigned long long)update->master->plan->stored.version);
         update->result.outcome = SL_UPDATE_NOT_ROLLED_BACK;
         update->result.code = SL_ETIMEOUT;
@@ -796,49 +294,49 @@ step_is_late(void *ctx, uint64_t ticket)
     }
 }
 
-static void
-enter(struct sl__tm_update *update, enum update_step step)
+void
+sl__update_enter(struct sl__tm_update *update, enum sl__update_step step)
 {
     struct sl_topology_master *self = update->master;
     char path[SL_STATE_PATH_MAX + 1];
     update->step = step;
     sl_timer_stop(&update->timer);
     switch (step) {
-    case STEP_LOCK:
+    case SL__STEP_LOCK:
         break;
-    case STEP_CHECK:
+    case SL__STEP_CHECK:
         sl_state_get(self->options.store, sl_layout_path(path, SL_LAYOUT_PLAN, self->topology),
-                     checked, call_new(update));
+                     checked, sl__update_call_new(update));
         break;
-    case STEP_START:
+    case SL__STEP_START:
         if (!self->is_settled) {
-            fail(update, SL_EAGAIN, "a worker was lost while the lock was taken");
+            sl__update_fail(update, SL_EAGAIN, "a worker was lost while the lock was taken");
             break;
         }
         sl_timer_start(self->loop, &update->timer, update->start_ms, step_is_late, update);
-        start_containers(update);
+        sl__update_start_containers(update);
         sl__tm_advance(self);
         break;
-    case STEP_PAUSE:
+    case SL__STEP_PAUSE:
         update->paused_at_ms = sl_loop_now_ms(self->loop);
         sl__tm_event(self, "update: pausing spouts");
         sl_timer_start(self->loop, &update->timer, SETTLE_MS, step_is_late, update);
         advance_pause(update);
         break;
-    case STEP_DRAIN:
+    case SL__STEP_DRAIN:
         sl__tm_event(self, "update: draining");
         sl__tm_drain_start(self, update->drain_ms, drained, update);
         break;
-    case STEP_MOVE:
+    case SL__STEP_MOVE:
         sl__tm_event(self, "update: moving state");
-        start_moving(update);
+        sl__update_start_moving(update);
         break;
-    case STEP_COMMIT:
-        transfers_clear(update);
-        commit(update);
+    case SL__STEP_COMMIT:
+        sl__update_transfers_clear(update);
+        sl__update_commit(update);
         break;
-    case STEP_SWITCH:
-    case STEP_ROLLBACK:
+    case SL__STEP_SWITCH:
+    case SL__STEP_ROLLBACK:
         sl_timer_start(self->loop, &update->timer, SETTLE_MS, step_is_late, update);
         break;
     }
@@ -872,7 +370,7 @@ advance_end(struct sl__tm_update *update)
     if (!self->is_settled) {
         return;
     }
-    if (update->step == STEP_SWITCH) {
+    if (update->step == SL__STEP_SWITCH) {
         remove_containers(self, update->removed.items, update->removed.count,
                           "not in the plan any more");
         sl__tm_event(self, "update: done, spouts were paused for %llu ms",
@@ -891,14 +389,14 @@ sl__tm_update_advance(struct sl_topology_master *self)
         return;
     }
     switch (update->step) {
-    case STEP_START:
-        advance_start(update);
+    case SL__STEP_START:
+        sl__update_advance_start(update);
         break;
-    case STEP_PAUSE:
+    case SL__STEP_PAUSE:
         advance_pause(update);
         break;
-    case STEP_SWITCH:
-    case STEP_ROLLBACK:
+    case SL__STEP_SWITCH:
+    case SL__STEP_ROLLBACK:
         advance_end(update);
         break;
     default:

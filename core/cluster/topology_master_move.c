@@ -1,0 +1,201 @@
+/* Keyed state that an update moves: piece by piece from the worker that has it to the one that
+ * keeps it aside for the new plan. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "cluster/topology_master_update_priv.h"
+
+enum { MOVE_MS = 30000 };
+
+static void
+transfer_free(struct sl__transfer *transfer)
+{
+    if (transfer->call != 0 && transfer->callee->is_registered &&
+        transfer->callee->peer.process == transfer->callee_process) {
+        sl_rpc_cancel(transfer->callee->peer.gateway, transfer->call);
+    }
+    sl_vec_destroy(&transfer->groups);
+    sl_free(transfer->cursor);
+    sl_free(transfer);
+}
+
+void
+sl__update_transfers_clear(struct sl__tm_update *update)
+{
+    for (size_t i = 0; i < update->transfers.count; i++) {
+        transfer_free(update->transfers.items[i]);
+    }
+    sl_vec_clear(&update->transfers);
+}
+
+/* Where a task runs in a plan; -1: nowhere. */
+static int32_t
+container_of_task(const struct sl__tm_plan *plan, int32_t task)
+{
+    int32_t low = 0;
+    int32_t high = plan->physical.task_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (plan->physical.tasks[middle].task < task) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < plan->physical.task_count && plan->physical.tasks[low].task == task
+               ? plan->physical.tasks[low].container
+               : -1;
+}
+
+static struct sl__transfer *
+transfer_between(struct sl__tm_update *update, int32_t component, int32_t task, int32_t from,
+                 int32_t to)
+{
+    for (size_t i = 0; i < update->transfers.count; i++) {
+        struct sl__transfer *transfer = update->transfers.items[i];
+        if (transfer->component == component && transfer->task == task && transfer->from == from &&
+            transfer->to == to) {
+            return transfer;
+        }
+    }
+    struct sl__transfer *transfer = sl_calloc(1, sizeof(*transfer));
+    transfer->master = update->master;
+    transfer->component = component;
+    transfer->task = task;
+    transfer->from = from;
+    transfer->to = to;
+    sl_vec_push(&update->transfers, transfer);
+    return transfer;
+}
+
+/* Key groups that change their owner, or whose owner moves. */
+static void
+plan_group_transfers(struct sl__tm_update *update, int32_t component)
+{
+    const struct sl__tm_plan *old = update->master->plan;
+    const struct sl_plan_component *before = &old->stored.components[component];
+    int32_t place = sl_stored_plan_component(&update->next->stored, before->name);
+    const struct sl_plan_component *after =
+        place >= 0 ? &update->next->stored.components[place] : NULL;
+    if (after == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < before->key_group_count && i < after->key_group_count; i++) {
+        int32_t from = container_of_task(old, before->key_groups[i]);
+        int32_t to = container_of_task(update->next, after->key_groups[i]);
+        if (before->key_groups[i] != after->key_groups[i] || from != to) {
+            struct sl__transfer *transfer = transfer_between(update, component, 0, from, to);
+            sl_vec_push(&transfer->groups, i);
+            update->result.groups_moved++;
+        }
+    }
+}
+
+/* Tasks of components without key groups that move take what they have along. */
+static void
+plan_task_transfers(struct sl__tm_update *update)
+{
+    const struct sl_physical_plan *old = &update->master->plan->physical;
+    for (int32_t i = 0; i < old->task_count; i++) {
+        const struct sl_physical_task *task = &old->tasks[i];
+        int32_t to = container_of_task(update->next, task->task);
+        if (to >= 0 && to != task->container &&
+            old->components[task->component].key_groups == NULL) {
+            transfer_between(update, task->component, task->task, task->container, to);
+        }
+    }
+}
+
+static void export_next(struct sl__transfer *transfer);
+
+static void
+call_worker(struct sl__transfer *transfer, int32_t id, uint32_t method, const struct sl_buf *body,
+            sl_rpc_done_fn done)
+{
+    struct sl__tm_worker *worker = sl__tm_worker_of(transfer->master, id);
+    transfer->callee = worker;
+    transfer->callee_process = worker->peer.process;
+    transfer->call =
+        sl_rpc_call(worker->peer.gateway, method, body->data, body->size, MOVE_MS, done, transfer);
+}
+
+static void
+staged(void *ctx, const struct sl_rpc_result *result)
+{
+    struct sl__transfer *transfer = ctx;
+    struct sl__tm_update *update = transfer->master->update;
+    transfer->call = 0;
+    if (result->status != SL_RPC_SUCCESS) {
+        sl__update_fail(update, result->code, "state that moves to container %d: %s", transfer->to,
+                        result->reason);
+    } else if (transfer->cursor[0] != '\0') {
+        export_next(transfer);
+    } else if (--update->open_transfers == 0) {
+        sl__update_enter(update, SL__STEP_COMMIT);
+    }
+}
+
+static void
+exported(void *ctx, const struct sl_rpc_result *result)
+{
+    struct sl__transfer *transfer = ctx;
+    struct sl__tm_update *update = transfer->master->update;
+    struct sl_arena arena;
+    struct sl_worker_state state;
+    struct sl_buf body = {0};
+    transfer->call = 0;
+    if (result->status != SL_RPC_SUCCESS) {
+        sl__update_fail(update, result->code, "state that moves from container %d: %s",
+                        transfer->from, result->reason);
+        return;
+    }
+    sl_arena_create(&arena, 0, 16 * 1024 * 1024);
+    if (sl_worker_exported_decode(result->body, result->size, &arena, &state) != 0) {
+        sl__update_fail(update, SL_EPROTO, "state that moves from container %d: %s", transfer->from,
+                        sl_err_last()->msg);
+    } else {
+        sl_free(transfer->cursor);
+        transfer->cursor = sl_strdup(state.cursor);
+        state.plan_version = update->next->stored.version;
+        for (size_t i = 0; i < state.count; i++) {
+            update->result.bytes_moved += state.pieces[i].size;
+        }
+        sl_worker_stage_encode(&state, &body);
+        call_worker(transfer, transfer->to, SL_WORKER_STAGE, &body, staged);
+    }
+    sl_buf_destroy(&body);
+    sl_arena_destroy(&arena);
+}
+
+static void
+export_next(struct sl__transfer *transfer)
+{
+    struct sl_buf body = {0};
+    struct sl_worker_export wanted = {
+        .component = transfer->master->plan->stored.components[transfer->component].name,
+        .groups = transfer->groups.items,
+        .group_count = transfer->groups.count,
+        .cursor = transfer->cursor != NULL ? transfer->cursor : "",
+        .task = transfer->task,
+    };
+    sl_worker_export_encode(&wanted, &body);
+    call_worker(transfer, transfer->from, SL_WORKER_EXPORT, &body, exported);
+    sl_buf_destroy(&body);
+}
+
+void
+sl__update_start_moving(struct sl__tm_update *update)
+{
+    for (int32_t i = 0; i < update->master->plan->stored.component_count; i++) {
+        plan_group_transfers(update, i);
+    }
+    plan_task_transfers(update);
+    update->open_transfers = update->transfers.count;
+    for (size_t i = 0; i < update->transfers.count; i++) {
+        export_next(update->transfers.items[i]);
+    }
+    if (update->transfers.count == 0) {
+        sl__update_enter(update, SL__STEP_COMMIT);
+    }
+}

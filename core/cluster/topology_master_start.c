@@ -1,0 +1,154 @@
+/* The new containers of an update: they start, load the code, get the new plan with paused spouts
+ * and are connected with the others, while the topology works. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "cluster/topology_master_update_priv.h"
+
+/* The launcher gave other ids: the plan is written anew with them. */
+static int
+remap(struct sl__tm_update *update, const int32_t *asked)
+{
+    struct sl_stored_plan *stored = &update->next->stored;
+    bool is_changed = false;
+    for (size_t i = 0; i < update->added.count; i++) {
+        is_changed = is_changed || asked[i] != update->added.items[i];
+    }
+    if (!is_changed) {
+        return 0;
+    }
+    /* From the asked ids to a number that none has, so that a swap works. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < update->added.count; i++) {
+            for (int32_t k = 0; k < stored->plan.container_count; k++) {
+                struct sl_packing_container *container = &stored->plan.containers[k];
+                if (pass == 0 && container->id == asked[i]) {
+                    container->id = -(int32_t)i - 1;
+                } else if (pass == 1 && container->id == -(int32_t)i - 1) {
+                    container->id = update->added.items[i];
+                }
+            }
+        }
+    }
+    int rc = sl_packing_plan_check(&stored->plan, stored->component_count);
+    sl_buf_clear(&update->next->bytes);
+    if (rc == 0) {
+        rc = sl_stored_plan_encode(stored, &update->next->bytes);
+    }
+    if (rc == 0) {
+        sl_physical_plan_from_stored(stored, update->master->execution.topology_id,
+                                     &update->next->arena, &update->next->physical);
+    }
+    return rc;
+}
+
+void
+sl__update_start_containers(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    const struct sl_launcher *launcher = &self->options.launcher;
+    size_t count = update->added.count;
+    int32_t *asked = sl_alloc((count + 1) * sizeof(*asked));
+    int rc = 0;
+    if (count > 0) {
+        memcpy(asked, update->added.items, count * sizeof(*asked));
+        sl__tm_event(self, "update: starting %zu containers", count);
+        rc = launcher->add_containers(launcher->self, update->added.items, count);
+    }
+    if (rc == 0) {
+        rc = remap(update, asked);
+    }
+    sl_free(asked);
+    for (size_t i = 0; i < count; i++) {
+        sl__tm_worker_add(self, update->added.items[i]);
+    }
+    if (rc != 0) {
+        sl__update_fail(update, rc, "%s", sl_err_last()->msg);
+    }
+}
+
+static int
+compare_containers(const void *left, const void *right)
+{
+    const struct sl_physical_container *a = left;
+    const struct sl_physical_container *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Workers take connections of those only that their plan has: the running ones learn of the new
+ * ones before there is anything for them to do. */
+static void
+make_bridge(struct sl__tm_update *update)
+{
+    const struct sl_topology_master *self = update->master;
+    const struct sl_physical_plan *old = &self->plan->physical;
+    struct sl_physical_plan *bridge = &update->bridge;
+    size_t count = (size_t)old->container_count;
+    size_t total = count + update->added.count;
+    *bridge = *old;
+    bridge->containers =
+        sl_arena_calloc(&update->next->arena, total + 1, sizeof(*bridge->containers));
+    memcpy(bridge->containers, old->containers, count * sizeof(*old->containers));
+    for (size_t i = 0; i < update->added.count; i++) {
+        bridge->containers[count + i].id = update->added.items[i];
+    }
+    bridge->container_count = (int32_t)total;
+    qsort(bridge->containers, total, sizeof(*bridge->containers), compare_containers);
+    bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+}
+
+/* All new workers are there: they get the new plan, paused, and the others are told of them. */
+static void
+send_start(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    update->is_start_sent = true;
+    make_bridge(update);
+    update->bridge.epoch = ++self->epoch;
+    update->next->physical.epoch = ++self->epoch;
+    update->next->physical.state = SL_TOPOLOGY_PAUSED;
+    sl__tm_plan_fill(self, &update->bridge);
+    sl__tm_plan_fill(self, &update->next->physical);
+    for (size_t i = 0; i < update->added.count; i++) {
+        sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), &update->next->physical);
+    }
+    for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
+        sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
+                         &update->bridge);
+    }
+}
+
+static bool
+is_start_answered(const struct sl__tm_update *update)
+{
+    const struct sl_topology_master *self = update->master;
+    for (int32_t i = 0; i < update->bridge.container_count; i++) {
+        int32_t id = update->bridge.containers[i].id;
+        uint64_t epoch = sl_physical_plan_container(&self->plan->physical, id) != NULL
+                             ? update->bridge.epoch
+                             : update->next->physical.epoch;
+        if (sl__tm_worker_of(self, id)->ready_epoch != epoch) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+sl__update_advance_start(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    for (size_t i = 0; i < update->added.count; i++) {
+        if (!sl__tm_worker_of(self, update->added.items[i])->is_registered) {
+            return;
+        }
+    }
+    if (!update->is_start_sent && update->added.count > 0) {
+        send_start(update);
+    }
+    if (update->added.count == 0 || is_start_answered(update)) {
+        sl__update_enter(update, SL__STEP_PAUSE);
+    }
+}

@@ -1,0 +1,88 @@
+#pragma once
+/* What the files of an update share. */
+
+#include "cluster/topology_master_priv.h"
+
+enum sl__update_step {
+    SL__STEP_LOCK,
+    SL__STEP_CHECK,
+    SL__STEP_START,
+    SL__STEP_PAUSE,
+    SL__STEP_DRAIN,
+    SL__STEP_MOVE,
+    SL__STEP_COMMIT,
+    SL__STEP_SWITCH,
+    SL__STEP_ROLLBACK,
+};
+
+struct sl__groups SL_VEC_BODY(uint32_t);
+
+/* State on its way from one worker to another: pieces are asked for and handed on in turns. */
+struct sl__transfer {
+    struct sl_topology_master *master;
+    int32_t component;
+    /* Not 0: all state of this task. */
+    int32_t task;
+    int32_t from;
+    int32_t to;
+    struct sl__groups groups;
+    char *cursor;
+    /* The call under way, of a worker that was this process then. */
+    struct sl__tm_worker *callee;
+    uint64_t callee_process;
+    uint64_t call;
+};
+
+/* What a call of the store comes back to; the update may be gone by then. */
+struct sl__update_call {
+    struct sl__tm_update *update;
+};
+
+struct sl__tm_update {
+    struct sl_topology_master *master;
+    /* The call of the store that is under way, or NULL. */
+    struct sl__update_call *call;
+    /* Answered once; NULL afterwards. */
+    struct sl_rpc_request *request;
+    enum sl__update_step step;
+    struct sl__tm_plan *next;
+    struct sl_buf current;
+    struct sl_state_lock *lock;
+    uint64_t drain_ms;
+    uint64_t start_ms;
+    uint64_t began_ms;
+    uint64_t paused_at_ms;
+    uint64_t resumed_at_ms;
+    int32_t node_version;
+    SL_VEC(int32_t) added;
+    SL_VEC(int32_t) removed;
+    bool is_start_sent;
+    /* The plan in force with the new containers, which have no tasks in it. */
+    struct sl_physical_plan bridge;
+    SL_VEC(struct sl__transfer *) transfers;
+    size_t open_transfers;
+    struct sl_timer timer;
+    struct sl_update_result result;
+    char reason[SL_REASON_SIZE];
+};
+
+/* topology_master_update.c */
+void sl__update_enter(struct sl__tm_update *update, enum sl__update_step step);
+/* Before the commit: takes it back. Later there is nothing to take back. */
+void sl__update_fail(struct sl__tm_update *update, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* topology_master_start.c */
+void sl__update_start_containers(struct sl__tm_update *update);
+/* A worker has registered, or runs a plan: the step START goes on. */
+void sl__update_advance_start(struct sl__tm_update *update);
+
+/* topology_master_move.c */
+void sl__update_start_moving(struct sl__tm_update *update);
+void sl__update_transfers_clear(struct sl__tm_update *update);
+
+/* topology_master_commit.c */
+void sl__update_commit(struct sl__tm_update *update);
+struct sl__update_call *sl__update_call_new(struct sl__tm_update *update);
+/* The update that the call belongs to, or NULL when it is gone; the call is gone, too. */
+struct sl__tm_update *sl__update_call_end(struct sl__update_call *call);
