@@ -1,0 +1,853 @@
+#pragma once
+/*
+ * A topology master in virtual time, with a state manager in memory, a launcher that starts workers
+ * as nodes of the simulation, and a client. The workers speak the real conversation and keep a
+ * count for each key group, so that a test sees whether state went where it belongs.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "cluster/topology_master.h"
+#include "loop/sim.h"
+#include "rpc/connections.h"
+#include "state/layout.h"
+#include "state/leader.h"
+#include "state/loop_executor.h"
+#include "state/memory.h"
+#include "unit.h"
+
+enum { WORKERS_MAX = 16, GROUPS = 8 };
+
+struct fixture;
+
+/* A process that runs a container. */
+struct fake_worker {
+    struct fixture *fixture;
+    int32_t container;
+    uint64_t pid;
+    bool is_alive;
+    struct sl_loop *loop;
+    struct sl_rpc *rpc;
+    struct sl_rpc_endpoint endpoint;
+    struct sl_register_peer identity;
+    struct sl_named_connection link;
+    char host[24];
+    char address[40];
+    char data_address[40];
+    char name[24];
+    struct sl_arena arena;
+    struct sl_physical_plan plan;
+    bool is_active;
+    int plans;
+    int rejections;
+    /* Counts of the key groups of "count" whose owner runs here, -1 for others; and those that are
+     * kept for the next plan. */
+    int counts[GROUPS];
+    int staged[GROUPS];
+    uint64_t staged_version;
+    /* How often it answers that something is in flight. */
+    int busy_rounds;
+};
+
+struct node {
+    struct sl_loop *loop;
+    struct sl_state_loop_executor executor;
+    struct sl_state_store *store;
+    struct sl_rpc *rpc;
+    struct sl_state_backend *backend;
+    bool is_closed;
+};
+
+struct fixture {
+    struct sl_sim *sim;
+    struct sl_loop *server_loop;
+    struct sl_state_loop_executor server_executor;
+    struct sl_memory_server *server;
+    struct node master_node;
+    struct sl_topology_master *master;
+    int end_code;
+    bool has_ended;
+    struct sl_launcher_listener launcher;
+    struct fake_worker workers[WORKERS_MAX];
+    int started;
+    int removed;
+    /* Containers that the launcher has. */
+    bool is_wanted[64];
+    /* Added to the ids of new containers. */
+    int32_t remap;
+    /* Added to the indexes of the bolt's tasks in proposed plans. */
+    int32_t index_shift;
+    /* What new workers refuse. */
+    bool refuse_plan;
+    bool refuse_stage;
+    bool is_silent_start;
+    uint64_t next_pid;
+    struct node client;
+    struct sl_state_leader_listener *leader;
+    char leader_address[SL_STATE_OWNER_TEXT_MAX];
+    uint64_t leader_token;
+    struct sl_rpc_gateway *gateway;
+    int answers;
+    struct sl_rpc_result result;
+    char reason[SL_REASON_SIZE];
+    struct sl_buf answer;
+    struct sl_arena arena;
+    int done;
+    int done_status;
+    struct sl_buf value;
+};
+
+/* Runs the simulation until the condition holds. */
+#define UNTIL(f, condition)                                                                        \
+    do {                                                                                           \
+        uint64_t until_ms = sl_sim_now_ms((f)->sim) + 200000;                                      \
+        while (!(condition)) {                                                                     \
+            assert_true(sl_sim_now_ms((f)->sim) < until_ms);                                       \
+            assert_true(sl_sim_step((f)->sim));                                                    \
+        }                                                                                          \
+    } while (0)
+
+static inline void
+node_open(struct fixture *f, struct node *node, const char *host)
+{
+    char address[64];
+    node->loop = sl_sim_loop_new(f->sim, host);
+    /* Not of its own loop, on which nothing runs after a crash. */
+    sl_state_loop_executor_create(&node->executor, f->server_loop);
+    node->backend = sl_memory_backend_new(f->server, &node->executor.executor);
+    node->store = sl_state_store_new(node->backend, &node->executor.executor,
+                                     &(struct sl_state_options){.seed = 1 + f->next_pid++});
+    node->rpc = sl_rpc_new(node->loop, &(struct sl_rpc_options){.role = "test", .name = host});
+    snprintf(address, sizeof(address), "%s:700", host);
+    assert_int_equal(sl_rpc_listen(node->rpc, address), 0);
+}
+
+static inline void
+store_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static inline void
+node_close(struct fixture *f, struct node *node)
+{
+    if (node->loop == NULL) {
+        return;
+    }
+    sl_rpc_free(node->rpc);
+    node->is_closed = false;
+    sl_state_store_close(node->store, store_closed, &node->is_closed);
+    UNTIL(f, node->is_closed);
+    sl_state_loop_executor_destroy(&node->executor);
+    sl_loop_free(node->loop);
+    node->loop = NULL;
+}
+
+static inline bool
+worker_owns(const struct fake_worker *worker, uint32_t group)
+{
+    for (int32_t i = 0; i < worker->plan.task_count; i++) {
+        if (worker->plan.tasks[i].task == worker->plan.components[1].key_groups[group]) {
+            return worker->plan.tasks[i].container == worker->container;
+        }
+    }
+    return false;
+}
+
+static inline void
+worker_plan(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    struct sl_buf out = {0};
+    if (worker->fixture->refuse_plan && worker->plans == 0) {
+        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_EUSER, "topo.lua:3: no such file");
+        return;
+    }
+    assert_int_equal(sl_physical_plan_decode(body, size, &worker->arena, &worker->plan), 0);
+    bool is_next = worker->staged_version == worker->plan.plan_version;
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        bool was_here = worker->counts[i] >= 0;
+        if (!worker_owns(worker, i)) {
+            worker->counts[i] = -1;
+        } else if (is_next && worker->staged[i] >= 0) {
+            worker->counts[i] = worker->staged[i];
+        } else if (!was_here) {
+            worker->counts[i] = 0;
+        }
+        worker->staged[i] = -1;
+    }
+    worker->staged_version = 0;
+    worker->plans++;
+    worker->is_active = worker->plan.state == SL_TOPOLOGY_RUNNING;
+    worker->identity.plan_version = worker->plan.plan_version;
+    sl_worker_ready_encode(&(struct sl_worker_ready){worker->plan.plan_version, worker->plan.epoch},
+                           &out);
+    sl_rpc_reply(request, out.data, out.size);
+    sl_buf_destroy(&out);
+}
+
+static inline void
+worker_spouts(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    assert_int_equal(sl_worker_spouts_decode(body, size, &worker->is_active), 0);
+    sl_rpc_reply(request, NULL, 0);
+}
+
+static inline void
+worker_drain(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    struct sl_buf out = {0};
+    struct sl_worker_drained answer = {.sent = 5, .received = 5};
+    assert_false(worker->is_active);
+    if (worker->busy_rounds > 0) {
+        worker->busy_rounds--;
+        answer.roots = 3;
+    }
+    sl_worker_drained_encode(&answer, &out);
+    sl_rpc_reply(request, out.data, out.size);
+    sl_buf_destroy(&out);
+}
+
+/* One group in an answer; the cursor is the place of the next. */
+static inline void
+worker_export(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    struct sl_worker_export wanted;
+    struct sl_buf out = {0};
+    char cursor[24] = "";
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    assert_int_equal(sl_worker_export_decode(body, size, &worker->arena, &wanted), 0);
+    assert_string_equal(wanted.component, "count");
+    size_t at = (size_t)atoi(wanted.cursor);
+    uint32_t group = wanted.groups[at];
+    assert_true(worker->counts[group] >= 0);
+    uint8_t entry = (uint8_t)worker->counts[group];
+    struct sl_worker_state_piece piece = {"count", "counts", &entry, 1, 1, sl_hash_bytes(&entry, 1),
+                                          group,   0};
+    if (at + 1 < wanted.group_count) {
+        snprintf(cursor, sizeof(cursor), "%zu", at + 1);
+    }
+    sl_worker_exported_encode(&(struct sl_worker_state){&piece, 1, cursor, 0}, &out);
+    sl_rpc_reply(request, out.data, out.size);
+    sl_buf_destroy(&out);
+}
+
+static inline void
+worker_stage(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    struct sl_worker_state pieces;
+    struct sl_buf out = {0};
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    if (worker->fixture->refuse_stage) {
+        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ENOMEM, "no room");
+        return;
+    }
+    assert_int_equal(sl_worker_stage_decode(body, size, &worker->arena, &pieces), 0);
+    for (size_t i = 0; i < pieces.count; i++) {
+        worker->staged[pieces.pieces[i].group] = pieces.pieces[i].entries[0];
+    }
+    worker->staged_version = pieces.plan_version;
+    sl_worker_staged_encode(pieces.count, &out);
+    sl_rpc_reply(request, out.data, out.size);
+    sl_buf_destroy(&out);
+}
+
+static inline void
+worker_heartbeat(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    struct sl_buf payload = {0};
+    struct sl_buf out = {0};
+    struct sl_worker_counters counters = {"count", 10, 20, 0, 0, 0, 1};
+    sl_worker_report_encode(&(struct sl_worker_report){1, worker->is_active, &counters, 1},
+                            &payload);
+    sl_heartbeat_encode(&(struct sl_heartbeat){worker->name, payload.data, payload.size}, &out);
+    sl_rpc_reply(request, out.data, out.size);
+    sl_buf_destroy(&payload);
+    sl_buf_destroy(&out);
+}
+
+static inline void
+worker_shutdown(void *ctx, struct sl_rpc_request *request)
+{
+    (void)ctx;
+    sl_rpc_reply(request, NULL, 0);
+}
+
+static const struct sl_rpc_method worker_methods[] = {
+    {SL_WORKER_PLAN, worker_plan},         {SL_WORKER_SPOUTS, worker_spouts},
+    {SL_WORKER_DRAIN, worker_drain},       {SL_WORKER_EXPORT, worker_export},
+    {SL_WORKER_STAGE, worker_stage},       {SL_WORKER_HEARTBEAT, worker_heartbeat},
+    {SL_WORKER_SHUTDOWN, worker_shutdown},
+};
+
+static inline void
+worker_registered(void *ctx, struct sl_leader_link *link, const struct sl_registered *answer)
+{
+    (void)ctx;
+    (void)link;
+    (void)answer;
+}
+
+static inline void
+worker_failed(void *ctx, struct sl_leader_link *link, enum sl_registration_end kind, int code,
+              const char *reason)
+{
+    struct fake_worker *worker = ctx;
+    (void)link;
+    (void)code;
+    (void)reason;
+    worker->rejections += kind == SL_REGISTRATION_REJECTED;
+}
+
+static inline void
+worker_tell_leader(struct fake_worker *worker)
+{
+    const struct fixture *f = worker->fixture;
+    sl_leader_link_notify_new_leader(
+        &worker->link.link, f->leader_token != 0 ? f->leader_address : NULL, f->leader_token);
+}
+
+static inline struct fake_worker *
+worker_start(struct fixture *f, int32_t container)
+{
+    assert_true(f->started < WORKERS_MAX);
+    struct fake_worker *worker = &f->workers[f->started++];
+    struct sl_registration_config config = {100, 1000, 200, 200};
+    struct sl_connection_listener listener = {
+        .on_registered = worker_registered, .on_failure = worker_failed, .ctx = worker};
+    worker->fixture = f;
+    worker->container = container;
+    worker->pid = 1000 + (uint64_t)f->started;
+    worker->is_alive = true;
+    snprintf(worker->host, sizeof(worker->host), "127.0.1.%d", f->started);
+    snprintf(worker->address, sizeof(worker->address), "127.0.1.%d:800", f->started);
+    snprintf(worker->data_address, sizeof(worker->data_address), "127.0.1.%d:801", f->started);
+    snprintf(worker->name, sizeof(worker->name), "container-%d", container);
+    memset(worker->counts, -1, sizeof(worker->counts));
+    memset(worker->staged, -1, sizeof(worker->staged));
+    sl_arena_create(&worker->arena, 0, 0);
+    worker->loop = sl_sim_loop_new(f->sim, worker->host);
+    worker->rpc = sl_rpc_new(worker->loop, &(struct sl_rpc_options){.role = "worker"});
+    assert_int_equal(sl_rpc_listen(worker->rpc, worker->address), 0);
+    struct sl_rpc_endpoint_options endpoint = {.name = SL_ENDPOINT_WORKER,
+                                               .methods = worker_methods,
+                                               .method_count = array_size(worker_methods),
+                                               .ctx = worker};
+    assert_int_equal(sl_rpc_endpoint_start(worker->rpc, &worker->endpoint, &endpoint), 0);
+    worker->identity = (struct sl_register_peer){.topology = "words",
+                                                 .address = worker->address,
+                                                 .resource = worker->name,
+                                                 .process = worker->pid,
+                                                 .data_address = worker->data_address,
+                                                 .container = container,
+                                                 .identity = {(uint8_t)f->started},
+                                                 .pid = worker->pid};
+    assert_int_equal(sl_connection_worker_to_master(&worker->link, worker->rpc, &config,
+                                                    &worker->identity, &listener),
+                     0);
+    if (!f->is_silent_start) {
+        worker_tell_leader(worker);
+    }
+    return worker;
+}
+
+/* The process is gone, as kill -9 does it; nobody is told. */
+static inline void
+worker_die(struct fake_worker *worker)
+{
+    if (worker->is_alive) {
+        worker->is_alive = false;
+        sl_sim_loop_crash(worker->loop, false);
+        sl_connection_destroy(&worker->link);
+        sl_rpc_endpoint_stop(&worker->endpoint);
+        sl_rpc_free(worker->rpc);
+        sl_loop_free(worker->loop);
+        sl_arena_destroy(&worker->arena);
+    }
+}
+
+static inline struct fake_worker *
+worker_of(struct fixture *f, int32_t container)
+{
+    for (int i = f->started - 1; i >= 0; i--) {
+        if (f->workers[i].container == container && f->workers[i].is_alive) {
+            return &f->workers[i];
+        }
+    }
+    return NULL;
+}
+
+/* The launcher. */
+
+static inline int
+launcher_initialize(void *self, const struct sl_execution_state *execution,
+                    const struct sl_launcher_listener *listener)
+{
+    struct fixture *f = self;
+    assert_string_equal(execution->topology, "words");
+    f->launcher = *listener;
+    return 0;
+}
+
+static inline int
+launcher_add(void *self, int32_t *ids, size_t count)
+{
+    struct fixture *f = self;
+    for (size_t i = 0; i < count; i++) {
+        if (worker_of(f, ids[i]) == NULL) {
+            ids[i] += f->remap;
+            f->is_wanted[ids[i]] = true;
+            worker_start(f, ids[i]);
+        }
+    }
+    return 0;
+}
+
+static inline void
+launcher_remove(void *self, const int32_t *ids, size_t count)
+{
+    struct fixture *f = self;
+    for (size_t i = 0; i < count; i++) {
+        struct fake_worker *worker = worker_of(f, ids[i]);
+        f->is_wanted[ids[i]] = false;
+        if (worker != NULL) {
+            worker_die(worker);
+        }
+        f->removed++;
+    }
+}
+
+struct ended {
+    struct fixture *fixture;
+    int32_t id;
+};
+
+static inline void
+tell_ended(void *ctx)
+{
+    struct ended *ended = ctx;
+    struct fixture *f = ended->fixture;
+    if (f->is_wanted[ended->id]) {
+        worker_start(f, ended->id);
+        f->launcher.on_ended(f->launcher.ctx, ended->id, "exit code 1");
+    }
+    sl_free(ended);
+}
+
+/* Ends a worker and starts the next one, as the local launcher would. */
+static inline int
+launcher_restart(void *self, int32_t id)
+{
+    struct fixture *f = self;
+    struct fake_worker *worker = worker_of(f, id);
+    if (worker == NULL) {
+        return sl_err_set(SL_ENOTFOUND, "no container %d", id);
+    }
+    worker_die(worker);
+    struct ended *ended = sl_alloc(sizeof(*ended));
+    *ended = (struct ended){f, id};
+    sl_loop_post(f->master_node.loop, tell_ended, ended);
+    return 0;
+}
+
+static inline void
+tell_stopped(void *ctx)
+{
+    struct fixture *f = ctx;
+    f->launcher.on_all_stopped(f->launcher.ctx);
+}
+
+static inline void
+launcher_stop_all(void *self)
+{
+    struct fixture *f = self;
+    memset(f->is_wanted, 0, sizeof(f->is_wanted));
+    for (int i = 0; i < f->started; i++) {
+        worker_die(&f->workers[i]);
+    }
+    sl_loop_post(f->master_node.loop, tell_stopped, f);
+}
+
+static inline uint64_t
+launcher_pid(void *self, int32_t id)
+{
+    const struct fake_worker *worker = worker_of(self, id);
+    return worker != NULL ? worker->pid : 0;
+}
+
+static inline uint32_t
+launcher_restarts(void *self, int32_t id)
+{
+    (void)self;
+    (void)id;
+    return 0;
+}
+
+/* The plans: a spout with one task and a keyed bolt "count". */
+
+static struct sl_plan_component components[] = {{"lines", NULL, 0}, {"count", NULL, GROUPS}};
+
+/* `bolts` tasks of the bolt (ids 2..), one container each beside the spout's own, container 1. */
+static inline void
+make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, struct sl_buf *out)
+{
+    struct sl_packing_container containers[8] = {{1, 0, 1, 1, 1, 1}};
+    struct sl_packing_instance instances[8] = {{0, 1, 0, 1, 1, 1}};
+    struct sl_plan_slot slots[8];
+    int32_t groups[GROUPS];
+    for (int32_t i = 0; i < bolts; i++) {
+        containers[i + 1] = (struct sl_packing_container){i + 2, i + 1, 1, 1, 1, 1};
+        instances[i + 1] = (struct sl_packing_instance){1, i + 2, i + shift, 1, 1, 1};
+    }
+    for (int32_t i = 0; i < 8; i++) {
+        slots[i] = (struct sl_plan_slot){"", "", 0};
+    }
+    for (int32_t i = 0; i < GROUPS; i++) {
+        groups[i] = 2 + i % bolts;
+    }
+    components[1].key_groups = groups;
+    struct sl_stored_plan plan = {
+        .topology = "words",
+        .version = version,
+        .packing = "round_robin",
+        .components = components,
+        .component_count = 2,
+        .plan = {.containers = containers,
+                 .instances = instances,
+                 .container_count = bolts + 1,
+                 .instance_count = bolts + 1},
+        .slots = slots,
+    };
+    sl_buf_clear(out);
+    assert_int_equal(sl_stored_plan_encode(&plan, out), 0);
+}
+
+static inline void
+make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
+{
+    make_shifted_plan(version, bolts, 0, out);
+}
+
+static inline void
+on_end(void *ctx, int code, const char *reason)
+{
+    struct fixture *f = ctx;
+    (void)reason;
+    f->end_code = code;
+    f->has_ended = true;
+}
+
+static inline void
+master_start(struct fixture *f)
+{
+    struct sl_topology_master_options options = {
+        .store = f->master_node.store,
+        .rpc = f->master_node.rpc,
+        .topology = "words",
+        .launcher = {launcher_initialize, launcher_add, launcher_remove, launcher_restart,
+                     launcher_stop_all, launcher_pid, launcher_restarts, f},
+        .pid = 77,
+        .guardian_pid = 76,
+        .heartbeat_interval_ms = 1000,
+        .heartbeat_timeout_ms = 5000,
+        .on_end = on_end,
+        .ctx = f,
+    };
+    assert_int_equal(sl_topology_master_new(&options, &f->master), 0);
+}
+
+static inline void
+leader_changed(void *ctx, const struct sl_state_leader_info *info)
+{
+    struct fixture *f = ctx;
+    f->leader_token = info != NULL ? info->token : 0;
+    snprintf(f->leader_address, sizeof(f->leader_address), "%s", info != NULL ? info->address : "");
+    for (int i = 0; i < f->started; i++) {
+        if (f->workers[i].is_alive) {
+            worker_tell_leader(&f->workers[i]);
+        }
+    }
+    if (info != NULL) {
+        sl_rpc_gateway_free(f->gateway);
+        assert_int_equal(sl_rpc_connect(f->client.rpc, info->address,
+                                        SL_ENDPOINT_TOPOLOGY_MASTER "words", info->token,
+                                        &f->gateway),
+                         0);
+    }
+}
+
+static inline void
+done(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct fixture *f = ctx;
+    f->done++;
+    f->done_status = status;
+    sl_buf_clear(&f->value);
+    if (status == 0 && result->value != NULL) {
+        sl_buf_append(&f->value, result->value, result->size);
+    }
+}
+
+static inline void
+put(struct fixture *f, enum sl_layout_part part, const struct sl_buf *value)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    int before = f->done;
+    sl_state_create(f->client.store, sl_layout_path(path, part, "words"), value->data, value->size,
+                    SL_STATE_PARENTS, done, f);
+    UNTIL(f, f->done > before);
+    assert_int_equal(f->done_status, 0);
+}
+
+static inline int
+get(struct fixture *f, enum sl_layout_part part)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    int before = f->done;
+    sl_state_get(f->client.store, sl_layout_path(path, part, "words"), done, f);
+    UNTIL(f, f->done > before);
+    return f->done_status;
+}
+
+static inline int
+setup(void **state)
+{
+    struct fixture *f = sl_calloc(1, sizeof(*f));
+    struct sl_buf value = {0};
+    char path[SL_STATE_PATH_MAX + 1];
+    f->sim = sl_sim_new(&(struct sl_sim_options){.seed = 5});
+    f->server_loop = sl_sim_loop_new(f->sim, "127.0.0.9");
+    sl_state_loop_executor_create(&f->server_executor, f->server_loop);
+    f->server = sl_memory_server_new(&f->server_executor.executor, 3);
+    sl_arena_create(&f->arena, 0, 0);
+    node_open(f, &f->client, "127.0.0.1");
+    node_open(f, &f->master_node, "127.0.0.2");
+    make_plan(1, 2, &value);
+    put(f, SL_LAYOUT_PLAN, &value);
+    sl_buf_clear(&value);
+    sl_execution_state_encode(&(struct sl_execution_state){.topology = "words",
+                                                           .topology_id = "words-1",
+                                                           .state = SL_TOPOLOGY_STARTING,
+                                                           .is_active = true},
+                              &value);
+    put(f, SL_LAYOUT_EXECUTION_STATE, &value);
+    sl_buf_destroy(&value);
+    f->leader = sl_state_leader_listener_new(
+        f->client.store, sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, "words"), leader_changed,
+        f);
+    *state = f;
+    return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+    struct fixture *f = *state;
+    sl_topology_master_free(f->master);
+    memset(f->is_wanted, 0, sizeof(f->is_wanted));
+    for (int i = 0; i < f->started; i++) {
+        worker_die(&f->workers[i]);
+    }
+    sl_state_leader_listener_free(f->leader);
+    sl_rpc_gateway_free(f->gateway);
+    node_close(f, &f->client);
+    node_close(f, &f->master_node);
+    sl_memory_server_free(f->server);
+    sl_state_loop_executor_destroy(&f->server_executor);
+    sl_loop_free(f->server_loop);
+    sl_sim_free(f->sim);
+    sl_buf_destroy(&f->answer);
+    sl_buf_destroy(&f->value);
+    sl_arena_destroy(&f->arena);
+    sl_free(f);
+    return 0;
+}
+
+static inline void
+answered(void *ctx, const struct sl_rpc_result *result)
+{
+    struct fixture *f = ctx;
+    f->answers++;
+    f->result = *result;
+    snprintf(f->reason, sizeof(f->reason), "%s", result->reason);
+    sl_buf_clear(&f->answer);
+    if (result->size > 0) {
+        sl_buf_append(&f->answer, result->body, result->size);
+    }
+}
+
+static inline void
+send(struct fixture *f, uint32_t method, const struct sl_control_request *request)
+{
+    struct sl_buf body = {0};
+    sl_control_request_encode(request, &body);
+    sl_rpc_call(f->gateway, method, body.data, body.size, 150000, answered, f);
+    sl_buf_destroy(&body);
+}
+
+static inline struct sl_control_status
+ask(struct fixture *f, uint32_t method, struct sl_control_request request)
+{
+    struct sl_control_status status = {0};
+    int before = f->answers;
+    send(f, method, &request);
+    UNTIL(f, f->answers > before);
+    if (f->result.status == SL_RPC_SUCCESS) {
+        assert_int_equal(
+            sl_control_status_decode(f->answer.data, f->answer.size, &f->arena, &status), 0);
+    }
+    return status;
+}
+
+static inline void
+run(struct fixture *f)
+{
+    master_start(f);
+    UNTIL(f, sl_topology_master_is_settled(f->master));
+    UNTIL(f, f->gateway != NULL);
+}
+
+/* Gives every group of the bolt a count of its own. */
+static inline void
+fill_counts(struct fixture *f)
+{
+    for (int i = 0; i < f->started; i++) {
+        for (int group = 0; group < GROUPS; group++) {
+            if (f->workers[i].counts[group] >= 0) {
+                f->workers[i].counts[group] = 10 + group;
+            }
+        }
+    }
+}
+
+/* Every group is where the plan of its worker says, once, with its count. */
+static inline void
+assert_counts(struct fixture *f)
+{
+    for (int group = 0; group < GROUPS; group++) {
+        int found = 0;
+        for (int i = 0; i < f->started; i++) {
+            if (f->workers[i].is_alive && f->workers[i].counts[group] >= 0) {
+                assert_int_equal(f->workers[i].counts[group], 10 + group);
+                found++;
+            }
+        }
+        assert_int_equal(found, 1);
+    }
+}
+
+static inline void
+send_update(struct fixture *f, int32_t from, int32_t to, uint64_t drain_ms)
+{
+    struct sl_buf current = {0};
+    struct sl_buf proposed = {0};
+    struct sl_buf body = {0};
+    make_plan(1, from, &current);
+    make_shifted_plan(2, to, f->index_shift, &proposed);
+    struct sl_update_request request = {.current = current.data,
+                                        .current_size = current.size,
+                                        .proposed = proposed.data,
+                                        .proposed_size = proposed.size,
+                                        .lock_timeout_ms = 5000,
+                                        .drain_timeout_ms = drain_ms,
+                                        .start_timeout_ms = 20000};
+    sl_update_request_encode(&request, &body);
+    sl_rpc_call(f->gateway, SL_TM_UPDATE, body.data, body.size, 150000, answered, f);
+    sl_buf_destroy(&current);
+    sl_buf_destroy(&proposed);
+    sl_buf_destroy(&body);
+}
+
+static inline struct sl_update_result
+update(struct fixture *f, int32_t from, int32_t to)
+{
+    struct sl_update_result result = {0};
+    int before = f->answers;
+    send_update(f, from, to, 3000);
+    UNTIL(f, f->answers > before);
+    if (f->result.status == SL_RPC_SUCCESS) {
+        assert_int_equal(
+            sl_update_result_decode(f->answer.data, f->answer.size, &f->arena, &result), 0);
+    }
+    return result;
+}
+
+static inline uint64_t
+stored_version(struct fixture *f)
+{
+    struct sl_stored_plan plan;
+    assert_int_equal(get(f, SL_LAYOUT_PLAN), 0);
+    assert_int_equal(sl_stored_plan_decode(f->value.data, f->value.size, &f->arena, &plan), 0);
+    return plan.version;
+}
+
+static inline bool
+all_active(struct fixture *f, bool is_active)
+{
+    for (int i = 0; i < f->started; i++) {
+        /* Those that no plan has are told so, and end. */
+        if (f->workers[i].is_alive && f->workers[i].rejections == 0 &&
+            f->workers[i].is_active != is_active) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline void
+step(struct fixture *f, int steps)
+{
+    for (int i = 0; i < steps && f->answers == 0; i++) {
+        assert_true(sl_sim_step(f->sim));
+    }
+}
+
+/* Power fails at the topology master's node, and another one takes its place. */
+static inline void
+crash_master(struct fixture *f)
+{
+    sl_memory_backend_crash(f->master_node.backend);
+    sl_sim_loop_crash(f->master_node.loop, false);
+    sl_topology_master_free(f->master);
+    f->master = NULL;
+    node_close(f, &f->master_node);
+    node_open(f, &f->master_node, "127.0.0.3");
+    master_start(f);
+}
+
+/* What runs is the stored plan, old or new, as it was running, and another update takes place. */
+static inline void
+assert_whole(struct fixture *f)
+{
+    uint64_t version = stored_version(f);
+    assert_true(version == 1 || version == 2);
+    int32_t containers = version == 1 ? 3 : 5;
+    for (int32_t id = 1; id <= containers; id++) {
+        assert_int_equal(worker_of(f, id)->plan.plan_version, version);
+    }
+    assert_true(all_active(f, true));
+    assert_int_equal(get(f, SL_LAYOUT_PHYSICAL_PLAN), 0);
+    struct sl_physical_plan plan;
+    assert_int_equal(sl_physical_plan_decode(f->value.data, f->value.size, &f->arena, &plan), 0);
+    assert_int_equal(plan.plan_version, version);
+    if (version == 1) {
+        struct sl_update_result result = update(f, 2, 4);
+        assert_int_equal(result.outcome, SL_UPDATE_DONE);
+    }
+}
