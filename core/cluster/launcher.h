@@ -11,6 +11,9 @@
 #include <stdint.h>
 
 struct sl_execution_state;
+struct sl_plan_slot;
+struct sl_register_peer;
+struct sl_stored_plan;
 
 /* Told on the loop, never inside a call of the launcher's. */
 struct sl_launcher_listener {
@@ -23,20 +26,26 @@ struct sl_launcher_listener {
 };
 
 struct sl_launcher {
-    /* Once, before anything else. What runs already is taken over. */
-    int (*initialize)(void *self, const struct sl_execution_state *execution,
+    /* Once, before anything else, with the term of the topology master. What runs already is taken
+     * over. */
+    int (*initialize)(void *self, const struct sl_execution_state *execution, uint64_t token,
                       const struct sl_launcher_listener *listener);
     /*
-     * Starts containers, those that run already excepted. The real ids are written over the asked
-     * ones. NULL, as remove_containers: the launcher can not scale.
+     * Starts containers of a plan, which names their slots, those that run already excepted. The
+     * real ids are written over the asked ones. NULL, as remove_containers: the launcher can not
+     * scale.
      */
-    int (*add_containers)(void *self, int32_t *ids, size_t count);
+    int (*add_containers)(void *self, const struct sl_stored_plan *plan, int32_t *ids,
+                          size_t count);
     /* Ends containers; unknown ones are ignored. */
     void (*remove_containers)(void *self, const int32_t *ids, size_t count);
     /* Ends the process of a container and starts it anew at once. SL_ENOTFOUND. */
     int (*restart_container)(void *self, int32_t id);
     /* Ends everything; on_all_stopped follows. */
     void (*stop_all)(void *self);
+    /* May the process that registers be the worker of its container, which the plan puts there? */
+    bool (*is_worker)(void *self, const struct sl_plan_slot *slot,
+                      const struct sl_register_peer *worker);
     /* The process id of a container, 0 when it is not known; and how often it was restarted. */
     uint64_t (*pid)(void *self, int32_t id);
     uint32_t (*restarts)(void *self, int32_t id);

@@ -523,6 +523,19 @@ is_container(const struct sl_topology_master *self, int32_t id)
            sl__tm_update_plan_of(self, id) != NULL;
 }
 
+/* Where the plan puts a container, or the plan that an update is going to. */
+static const struct sl_plan_slot *
+slot_of(const struct sl_topology_master *self, int32_t id)
+{
+    const struct sl__tm_plan *plan = sl__tm_update_plan_of(self, id);
+    const struct sl_stored_plan *stored = plan != NULL ? &plan->stored : &self->plan->stored;
+    int32_t place = 0;
+    while (place < stored->plan.container_count - 1 && stored->plan.containers[place].id != id) {
+        place++;
+    }
+    return &stored->slots[place];
+}
+
 /* Takes the worker in, in the place of an earlier one. */
 static int
 worker_register(struct sl_topology_master *self, const struct sl_register_peer *message)
@@ -584,10 +597,10 @@ handle_register(void *ctx, struct sl_rpc_request *request)
         sl_rpc_refuse(request, SL_RPC_REJECTION, SL_ENOTFOUND, "the plan has no container %d",
                       message.container);
     } else {
-        uint64_t pid = self->options.launcher.pid(self->options.launcher.self, message.container);
-        if (pid != 0 && message.pid != pid) {
-            sl_rpc_refuse(request, SL_RPC_REJECTION, SL_EEXIST, "process %llu runs container %d",
-                          (unsigned long long)pid, message.container);
+        const struct sl_launcher *launcher = &self->options.launcher;
+        if (!launcher->is_worker(launcher->self, slot_of(self, message.container), &message)) {
+            sl_rpc_refuse(request, SL_RPC_REJECTION, SL_EEXIST, "another process runs container %d",
+                          message.container);
         } else if (worker_register(self, &message) != 0) {
             sl_rpc_refuse_last(request);
         } else {
@@ -698,7 +711,7 @@ start_containers(struct sl_topology_master *self)
 {
     const struct sl_launcher *launcher = &self->options.launcher;
     struct sl_launcher_listener listener = {container_ended, all_stopped, self};
-    int rc = launcher->initialize(launcher->self, &self->execution, &listener);
+    int rc = launcher->initialize(launcher->self, &self->execution, self->token, &listener);
     if (self->execution.state == SL_TOPOLOGY_KILLED) {
         return rc;
     }
@@ -709,7 +722,7 @@ start_containers(struct sl_topology_master *self)
         sl__tm_worker_add(self, ids[i]);
     }
     if (rc == 0) {
-        rc = launcher->add_containers(launcher->self, ids, (size_t)count);
+        rc = launcher->add_containers(launcher->self, &self->plan->stored, ids, (size_t)count);
     }
     sl_free(ids);
     return rc;

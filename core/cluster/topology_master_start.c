@@ -55,7 +55,8 @@ sl__update_start_containers(struct sl__tm_update *update)
     if (count > 0) {
         memcpy(asked, update->added.items, count * sizeof(*asked));
         sl__tm_event(self, "update: starting %zu containers", count);
-        rc = launcher->add_containers(launcher->self, update->added.items, count);
+        rc = launcher->add_containers(launcher->self, &update->next->stored, update->added.items,
+                                      count);
     }
     if (rc == 0) {
         rc = remap(update, asked);

@@ -396,19 +396,21 @@ worker_of(struct fixture *f, int32_t container)
 /* The launcher. */
 
 static inline int
-launcher_initialize(void *self, const struct sl_execution_state *execution,
+launcher_initialize(void *self, const struct sl_execution_state *execution, uint64_t token,
                     const struct sl_launcher_listener *listener)
 {
     struct fixture *f = self;
     assert_string_equal(execution->topology, "words");
+    assert_int_not_equal(token, 0);
     f->launcher = *listener;
     return 0;
 }
 
 static inline int
-launcher_add(void *self, int32_t *ids, size_t count)
+launcher_add(void *self, const struct sl_stored_plan *plan, int32_t *ids, size_t count)
 {
     struct fixture *f = self;
+    assert_string_equal(plan->topology, "words");
     for (size_t i = 0; i < count; i++) {
         if (worker_of(f, ids[i]) == NULL) {
             ids[i] += f->remap;
@@ -482,6 +484,15 @@ launcher_stop_all(void *self)
         worker_die(&f->workers[i]);
     }
     sl_loop_post(f->master_node.loop, tell_stopped, f);
+}
+
+static inline bool
+launcher_is_worker(void *self, const struct sl_plan_slot *slot,
+                   const struct sl_register_peer *message)
+{
+    const struct fake_worker *worker = worker_of(self, message->container);
+    assert_string_equal(slot->supervisor, "");
+    return worker == NULL || worker->pid == message->pid;
 }
 
 static inline uint64_t
@@ -561,7 +572,7 @@ master_start(struct fixture *f)
         .rpc = f->master_node.rpc,
         .topology = "words",
         .launcher = {launcher_initialize, launcher_add, launcher_remove, launcher_restart,
-                     launcher_stop_all, launcher_pid, launcher_restarts, f},
+                     launcher_stop_all, launcher_is_worker, launcher_pid, launcher_restarts, f},
         .pid = 77,
         .guardian_pid = 76,
         .heartbeat_interval_ms = 1000,

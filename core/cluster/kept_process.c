@@ -1,0 +1,407 @@
+#include "cluster/kept_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cluster/local_processes.h"
+#include "cluster/restart.h"
+#include "loop/process.h"
+
+enum { END_TEXT_SIZE = 128, REASON_SIZE = SL_ERR_MSG_SIZE + 64 };
+
+struct sl_kept_process {
+    struct sl_kept_process_options options;
+    struct sl_loop *loop;
+    char *program;
+    char **argv;
+    char *cwd;
+    char *log;
+    char *label;
+    /* The child, or what watches an adopted process. */
+    struct sl_process *child;
+    void *watch;
+    int64_t pid;
+    bool is_stopping;
+    /* Started anew as soon as it has ended. */
+    bool is_restarting;
+    uint32_t restarts;
+    uint32_t failures_in_row;
+    uint64_t started_ms;
+    struct sl_restart restart;
+    /* Until the next start, until SIGKILL, or until the stop is told. */
+    struct sl_timer timer;
+};
+
+/* The real adopter. */
+
+struct system_watch {
+    int fd;
+    struct sl_fd_watch *watch;
+    struct sl_loop *loop;
+    sl_loop_fn fn;
+    void *arg;
+};
+
+static void
+system_unwatch(void *ctx, void *arg)
+{
+    struct system_watch *watch = arg;
+    (void)ctx;
+    sl_fd_watch_close(watch->watch);
+    close(watch->fd);
+    sl_free(watch);
+}
+
+static void
+system_ended(void *ctx)
+{
+    struct system_watch *watch = ctx;
+    watch->fn(watch->arg);
+}
+
+static int
+system_watch(void *ctx, struct sl_loop *loop, int64_t pid, sl_loop_fn fn, void *arg, void **out)
+{
+    (void)ctx;
+    int fd = sl_local_process_watch(pid);
+    if (fd < 0) {
+        return sl_err_set(SL_ENOTFOUND, "process %lld has ended", (long long)pid);
+    }
+    struct system_watch *watch = sl_calloc(1, sizeof(*watch));
+    *watch = (struct system_watch){.fd = fd, .loop = loop, .fn = fn, .arg = arg};
+    int rc = sl_fd_watch_open(loop, fd, system_ended, watch, &watch->watch);
+    if (rc != 0) {
+        close(fd);
+        sl_free(watch);
+        return rc;
+    }
+    *out = watch;
+    return 0;
+}
+
+static void
+system_kill(void *ctx, int64_t pid, int number)
+{
+    (void)ctx;
+    kill((pid_t)-pid, number);
+}
+
+const struct sl_adopter *
+sl_adopter_system(void)
+{
+    static const struct sl_adopter adopter = {system_watch, system_unwatch, system_kill, NULL};
+    return &adopter;
+}
+
+int
+sl_make_folders(const char *path)
+{
+    char part[4096];
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *at = strchr(part + 1, '/');; at = strchr(at + 1, '/')) {
+        if (at != NULL) {
+            *at = '\0';
+        }
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+            return sl_err_set(SL_ESYS, "make folder %s: %s", part, strerror(errno));
+        }
+        if (at == NULL) {
+            return 0;
+        }
+        *at = '/';
+    }
+}
+
+static const struct sl_adopter *
+adopter_of(const struct sl_kept_process *self)
+{
+    return self->options.adopter;
+}
+
+struct sl_kept_process *
+sl_kept_process_new(const struct sl_kept_process_options *options)
+{
+    struct sl_kept_process *self = sl_calloc(1, sizeof(*self));
+    struct sl_restart_config config = sl_restart_config_default(SL_RESTART_EXPONENTIAL);
+    size_t count = 0;
+    config.initial_ms = SL_KEPT_BACKOFF_MS;
+    config.max_ms = SL_KEPT_BACKOFF_MAX_MS;
+    config.reset_ms = SL_KEPT_RESET_MS;
+    self->options = *options;
+    self->loop = options->loop;
+    self->program = sl_strdup(options->program);
+    while (options->argv[count] != NULL) {
+        count++;
+    }
+    self->argv = sl_calloc(count + 1, sizeof(*self->argv));
+    for (size_t i = 0; i < count; i++) {
+        self->argv[i] = sl_strdup(options->argv[i]);
+    }
+    self->cwd = options->cwd != NULL ? sl_strdup(options->cwd) : NULL;
+    self->log = sl_strdup(options->log);
+    self->label = sl_strdup(options->label);
+    self->restarts = options->restarts;
+    if (self->options.adopter == NULL) {
+        self->options.adopter = sl_adopter_system();
+    }
+    sl_restart_create(&self->restart, &config, sl_random_u64(sl_loop_random(self->loop)));
+    return self;
+}
+
+/* Lets the process go without ending it. */
+static void
+forget_process(struct sl_kept_process *self)
+{
+    sl_process_free(self->child);
+    self->child = NULL;
+    if (self->watch != NULL) {
+        adopter_of(self)->unwatch(adopter_of(self)->ctx, self->watch);
+        self->watch = NULL;
+    }
+    self->pid = 0;
+}
+
+void
+sl_kept_process_free(struct sl_kept_process *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    forget_process(self);
+    sl_timer_stop(&self->timer);
+    sl_restart_destroy(&self->restart);
+    for (size_t i = 0; self->argv[i] != NULL; i++) {
+        sl_free(self->argv[i]);
+    }
+    sl_free(self->argv);
+    sl_free(self->program);
+    sl_free(self->cwd);
+    sl_free(self->log);
+    sl_free(self->label);
+    sl_free(self);
+}
+
+static void
+start_again(void *ctx, uint64_t ticket)
+{
+    (void)ticket;
+    sl_kept_process_start(ctx);
+}
+
+static void
+tell_stopped(void *ctx, uint64_t ticket)
+{
+    struct sl_kept_process *self = ctx;
+    (void)ticket;
+    self->options.listener.on_stopped(self->options.listener.ctx);
+}
+
+/* Plans the next start; false when there is none any more. */
+static bool
+start_later(struct sl_kept_process *self)
+{
+    uint64_t delay = 0;
+    if (!self->is_restarting) {
+        uint64_t now_ms = sl_loop_now_ms(self->loop);
+        self->failures_in_row =
+            now_ms - self->started_ms < SL_KEPT_RESET_MS ? self->failures_in_row + 1 : 1;
+        if (self->options.failures_max != 0 &&
+            self->failures_in_row >= self->options.failures_max) {
+            return false;
+        }
+        sl_restart_failed(&self->restart, now_ms);
+        delay = sl_restart_backoff_ms(&self->restart);
+    }
+    self->is_restarting = false;
+    self->restarts++;
+    sl_timer_start(self->loop, &self->timer, delay, start_again, self);
+    return true;
+}
+
+static void
+give_up(struct sl_kept_process *self, const char *text)
+{
+    const struct sl_kept_listener *listener = &self->options.listener;
+    char reason[REASON_SIZE];
+    snprintf(reason, sizeof(reason), "it failed %u times in a row, the last time with %s",
+             self->options.failures_max, text);
+    sl_log_error("cluster", "%s is given up: %s", self->label, reason);
+    if (listener->on_given_up != NULL) {
+        listener->on_given_up(listener->ctx, reason);
+    }
+}
+
+/* What follows the end of a process. */
+static void
+process_ended(struct sl_kept_process *self, const char *text, bool is_zero)
+{
+    const struct sl_kept_listener *listener = &self->options.listener;
+    forget_process(self);
+    sl_timer_stop(&self->timer);
+    if (self->is_stopping || (is_zero && self->options.ends_with_zero)) {
+        self->is_stopping = true;
+        listener->on_stopped(listener->ctx);
+        return;
+    }
+    if (!start_later(self)) {
+        give_up(self, text);
+    } else if (listener->on_ended != NULL) {
+        listener->on_ended(listener->ctx, text);
+    }
+}
+
+static void
+child_exited(void *ctx, const struct sl_process_exit *how)
+{
+    char text[END_TEXT_SIZE];
+    if (how->signal != 0) {
+        snprintf(text, sizeof(text), "signal %d (%s)", how->signal, strsignal(how->signal));
+    } else {
+        snprintf(text, sizeof(text), "exit code %d", how->code);
+    }
+    process_ended(ctx, text, how->signal == 0 && how->code == 0);
+}
+
+static void
+adopted_exited(void *ctx)
+{
+    process_ended(ctx, "an end that nobody saw", false);
+}
+
+static int
+open_log(const struct sl_kept_process *self)
+{
+    int fd = open(self->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        sl_log_warn("cluster", "no log of %s: %s: %s", self->label, self->log, strerror(errno));
+    }
+    return fd;
+}
+
+void
+sl_kept_process_start(struct sl_kept_process *self)
+{
+    struct stat status;
+    int log = open_log(self);
+    self->started_ms = sl_loop_now_ms(self->loop);
+    struct sl_process_options options = {
+        .file = self->program,
+        .argv = (const char *const *)self->argv,
+        /* A folder that is gone must not keep it from running. */
+        .cwd = self->cwd != NULL && stat(self->cwd, &status) == 0 && S_ISDIR(status.st_mode)
+                   ? self->cwd
+                   : NULL,
+        .stdio = {-1, log, log},
+        .on_exit = child_exited,
+        .ctx = self,
+    };
+    int rc = sl_process_spawn(self->loop, &options, &self->child);
+    if (log >= 0) {
+        close(log);
+    }
+    if (rc != 0) {
+        char text[SL_ERR_MSG_SIZE];
+        snprintf(text, sizeof(text), "%s", sl_err_last()->msg);
+        sl_log_error("cluster", "%s: %s", self->label, text);
+        if (!start_later(self)) {
+            give_up(self, text);
+        }
+        return;
+    }
+    self->pid = sl_process_pid(self->child);
+    if (self->options.listener.on_started != NULL) {
+        self->options.listener.on_started(self->options.listener.ctx);
+    }
+}
+
+int
+sl_kept_process_adopt(struct sl_kept_process *self, int64_t pid)
+{
+    int rc = adopter_of(self)->watch(adopter_of(self)->ctx, self->loop, pid, adopted_exited, self,
+                                     &self->watch);
+    if (rc == 0) {
+        self->pid = pid;
+        self->started_ms = sl_loop_now_ms(self->loop);
+    }
+    return rc;
+}
+
+static void
+send_signal(struct sl_kept_process *self, int number)
+{
+    if (self->child != NULL) {
+        sl_process_kill(self->child, number);
+    } else if (self->pid != 0) {
+        adopter_of(self)->kill(adopter_of(self)->ctx, self->pid, number);
+    }
+}
+
+static void
+end_by_force(void *ctx, uint64_t ticket)
+{
+    (void)ticket;
+    send_signal(ctx, SIGKILL);
+}
+
+/* Asks the process to end, and makes it end when it does not. Its end is told later. */
+static void
+end_process(struct sl_kept_process *self)
+{
+    send_signal(self, SIGTERM);
+    sl_timer_start(self->loop, &self->timer, SL_KEPT_GRACE_MS, end_by_force, self);
+}
+
+void
+sl_kept_process_restart(struct sl_kept_process *self)
+{
+    if (self->is_stopping) {
+        return;
+    }
+    if (self->pid != 0) {
+        self->is_restarting = true;
+        end_process(self);
+    } else {
+        /* It waits for its next start. */
+        sl_timer_start(self->loop, &self->timer, 0, start_again, self);
+    }
+}
+
+void
+sl_kept_process_stop(struct sl_kept_process *self)
+{
+    if (self->is_stopping) {
+        return;
+    }
+    self->is_stopping = true;
+    if (self->pid != 0) {
+        end_process(self);
+    } else {
+        sl_timer_start(self->loop, &self->timer, 0, tell_stopped, self);
+    }
+}
+
+int64_t
+sl_kept_process_pid(const struct sl_kept_process *self)
+{
+    return self->pid;
+}
+
+uint32_t
+sl_kept_process_restarts(const struct sl_kept_process *self)
+{
+    return self->restarts;
+}
+
+bool
+sl_kept_process_is_stopping(const struct sl_kept_process *self)
+{
+    return self->is_stopping;
+}
