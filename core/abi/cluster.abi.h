@@ -22,6 +22,14 @@ struct sl_cluster_options {
     int32_t progress_fd;
     /* It only looks: what would write to the state manager fails with SL_EINVAL. */
     bool is_reader;
+    /* Setting launcher; NULL is "local". */
+    const char *launcher;
+    /* Setting scheduler_service: schedulers are asked at their endpoints. */
+    bool is_service;
+    /* The cluster's secret, or NULL. */
+    const char *secret;
+    /* Copied; NULL for all defaults. */
+    const struct sl_settings *settings;
 };
 
 /* What is submitted. Everything is borrowed for the call. */

@@ -59,6 +59,10 @@ sl_abi_cluster_open(const struct sl_cluster_options *options)
         .logs = options->logs,
         .timeout_ms = milliseconds(options->timeout_ms),
         .is_reader = options->is_reader,
+        .launcher = options->launcher,
+        .is_service = options->is_service,
+        .secret = options->secret,
+        .settings = options->settings,
         .progress = options->progress_fd >= 0 ? write_progress : NULL,
         .ctx = cluster,
     };
@@ -145,7 +149,9 @@ sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submis
     if (rc != 0) {
         return rc;
     }
-    struct sl_runtime_submission wanted = {
+    struct sl_runtime_answer answer;
+    struct sl_runtime_request request = {.command = SL_RUNTIME_SUBMIT};
+    request.submission = (struct sl_runtime_submission){
         .topology = submission->topology,
         .definition = submission->definition,
         .definition_size = submission->definition_size,
@@ -156,7 +162,7 @@ sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submis
         .is_active = submission->is_active,
         .timeout_ms = milliseconds(submission->timeout_ms),
     };
-    return sl_runtime_submit(cluster->runtime, &wanted);
+    return sl_runtime_run(cluster->runtime, &request, &answer);
 }
 
 int32_t
@@ -173,9 +179,16 @@ sl_abi_cluster_set_active(struct sl_cluster *cluster, const char *topology, bool
                           double timeout_ms)
 {
     int rc = need(cluster != NULL && topology != NULL, "a client and a name are");
-    return rc != 0 ? rc
-                   : sl_runtime_set_active(cluster->runtime, topology, is_active,
-                                           milliseconds(timeout_ms));
+    struct sl_runtime_answer answer;
+    struct sl_runtime_request request = {
+        .command = is_active ? SL_RUNTIME_ACTIVATE : SL_RUNTIME_DEACTIVATE,
+        .topology = topology,
+        .timeout_ms = milliseconds(timeout_ms),
+    };
+    if (rc == 0) {
+        rc = sl_runtime_run(cluster->runtime, &request, &answer);
+    }
+    return rc != 0 ? rc : answer.was_so;
 }
 
 int32_t
@@ -184,9 +197,14 @@ sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology, int32_t
 {
     int rc = need(cluster != NULL && topology != NULL && container >= 0,
                   "a client, a name and a container are");
-    return rc != 0 ? rc
-                   : sl_runtime_restart(cluster->runtime, topology, container,
-                                        milliseconds(timeout_ms));
+    struct sl_runtime_answer answer;
+    struct sl_runtime_request request = {
+        .command = SL_RUNTIME_RESTART,
+        .topology = topology,
+        .timeout_ms = milliseconds(timeout_ms),
+        .container = container,
+    };
+    return rc != 0 ? rc : sl_runtime_run(cluster->runtime, &request, &answer);
 }
 
 int32_t
@@ -196,10 +214,19 @@ sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_stored_plan *c
 {
     int rc = need(cluster != NULL && is_plan(current) && is_plan(proposed) && result != NULL,
                   "a client, two plans and a place for the result are");
-    return rc != 0 ? rc
-                   : sl_runtime_update(cluster->runtime, current, proposed,
-                                       milliseconds(lock_timeout_ms),
-                                       milliseconds(drain_timeout_ms), result);
+    struct sl_runtime_answer answer;
+    struct sl_runtime_request request = {.command = SL_RUNTIME_UPDATE};
+    request.change = (struct sl_runtime_change){
+        .current = current,
+        .proposed = proposed,
+        .lock_timeout_ms = milliseconds(lock_timeout_ms),
+        .drain_timeout_ms = milliseconds(drain_timeout_ms),
+    };
+    if (rc == 0) {
+        rc = sl_runtime_run(cluster->runtime, &request, &answer);
+        *result = answer.update;
+    }
+    return rc;
 }
 
 int32_t
@@ -207,9 +234,14 @@ sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wai
                     double timeout_ms)
 {
     int rc = need(cluster != NULL && topology != NULL, "a client and a name are");
-    return rc != 0 ? rc
-                   : sl_runtime_kill(cluster->runtime, topology, milliseconds(wait_ms),
-                                     milliseconds(timeout_ms));
+    struct sl_runtime_answer answer;
+    struct sl_runtime_request request = {.command = SL_RUNTIME_KILL};
+    request.kill = (struct sl_runtime_kill){
+        .topology = topology,
+        .wait_ms = milliseconds(wait_ms),
+        .timeout_ms = milliseconds(timeout_ms),
+    };
+    return rc != 0 ? rc : sl_runtime_run(cluster->runtime, &request, &answer);
 }
 
 const char *

@@ -1,11 +1,15 @@
 #pragma once
 /*
  * The runtime manager: what the commands of running topologies do, one function a step. It has a
- * loop and one connection to the state manager for its whole life, and blocks its caller. What a
- * topology master is asked for goes through one place (call_master), which finds it in the state
- * manager.
+ * loop and one connection to the state manager for its whole life, and blocks its caller.
  *
- *     sl_runtime_open -> any of the commands -> sl_runtime_close
+ *     sl_runtime_open -> look, or sl_runtime_run(command) -> sl_runtime_close
+ *                                  |
+ *        submit -> launcher        | update, kill, restart -> scheduler client: library or service
+ *        activate, deactivate -> topology master
+ *
+ * Launchers: client_launcher.h. Scheduler clients: scheduler_client.h. Whoever is called is found
+ * in the state manager (runtime_call.c).
  */
 
 #include "cluster/control_messages.h"
@@ -19,11 +23,22 @@ enum {
     SL_RUNTIME_END_MS = 8000,
 };
 
+struct sl_settings;
+
+/* Everything is copied. */
 struct sl_runtime_options {
     const char *state_url;
     const char *program;
     /* Folder of all logs. */
     const char *logs;
+    /* Name of the client-side launcher; NULL is "local". */
+    const char *launcher;
+    /* Setting scheduler_service: the scheduler is asked at its endpoint, not loaded. */
+    bool is_service;
+    /* NULL for all defaults. */
+    const struct sl_settings *settings;
+    /* Of the cluster, or NULL. */
+    const char *secret;
     /* Limit of one step; 0 is SL_RUNTIME_STEP_MS. */
     uint64_t timeout_ms;
     /* Nothing is written to the state manager. */
@@ -32,6 +47,8 @@ struct sl_runtime_options {
     void (*progress)(void *ctx, const char *text);
     void *ctx;
 };
+
+/* What the commands are given; everything is borrowed for the call. */
 
 struct sl_runtime_submission {
     const char *topology;
@@ -45,7 +62,54 @@ struct sl_runtime_submission {
     uint64_t timeout_ms;
 };
 
-/* SL_EINVAL for a bad address, SL_EIO. Texts are copied. */
+struct sl_runtime_change {
+    /* What was planned from, and what is to be. */
+    const struct sl_stored_plan *current;
+    const struct sl_stored_plan *proposed;
+    uint64_t lock_timeout_ms;
+    uint64_t drain_timeout_ms;
+};
+
+struct sl_runtime_kill {
+    const char *topology;
+    /* How long what is in flight may take. */
+    uint64_t wait_ms;
+    uint64_t timeout_ms;
+    /* The scheduler has ended it already: only what is left is cleaned up. */
+    bool is_ended;
+};
+
+enum sl_runtime_command {
+    SL_RUNTIME_SUBMIT = 1,
+    SL_RUNTIME_KILL,
+    SL_RUNTIME_ACTIVATE,
+    SL_RUNTIME_DEACTIVATE,
+    SL_RUNTIME_UPDATE,
+    SL_RUNTIME_RESTART,
+};
+
+/* A command with what it needs. */
+struct sl_runtime_request {
+    enum sl_runtime_command command;
+    /* SUBMIT, UPDATE, KILL. */
+    struct sl_runtime_submission submission;
+    struct sl_runtime_change change;
+    struct sl_runtime_kill kill;
+    /* ACTIVATE, DEACTIVATE, RESTART. */
+    const char *topology;
+    uint64_t timeout_ms;
+    /* RESTART: one, or 0 for all. */
+    int32_t container;
+};
+
+struct sl_runtime_answer {
+    /* ACTIVATE, DEACTIVATE: it was so before. */
+    bool was_so;
+    /* UPDATE; valid until the next call. */
+    const struct sl_update_result *update;
+};
+
+/* SL_EINVAL for a bad address, SL_EIO. */
 int sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **runtime);
 void sl_runtime_close(struct sl_runtime *runtime);
 
@@ -60,19 +124,14 @@ int sl_runtime_load(struct sl_runtime *runtime, const char *topology,
 int sl_runtime_package(struct sl_runtime *runtime, const char *topology,
                        const struct sl_package **package);
 
-/* See abi/cluster.abi.h for what the commands do and give. */
-int sl_runtime_submit(struct sl_runtime *runtime, const struct sl_runtime_submission *submission);
+/* How it is, until the next call. SL_ENOTFOUND, SL_EUNAVAIL. */
 int sl_runtime_status(struct sl_runtime *runtime, const char *topology,
                       const struct sl_control_status **status);
-int sl_runtime_set_active(struct sl_runtime *runtime, const char *topology, bool is_active,
-                          uint64_t timeout_ms);
-int sl_runtime_restart(struct sl_runtime *runtime, const char *topology, int32_t container,
-                       uint64_t timeout_ms);
-int sl_runtime_update(struct sl_runtime *runtime, const struct sl_stored_plan *current,
-                      const struct sl_stored_plan *proposed, uint64_t lock_timeout_ms,
-                      uint64_t drain_timeout_ms, const struct sl_update_result **result);
-int sl_runtime_kill(struct sl_runtime *runtime, const char *topology, uint64_t wait_ms,
-                    uint64_t timeout_ms);
+
+/* Carries out a command (abi/cluster.abi.h says what each does and gives). SL_EINVAL for one that
+ * there is not. */
+int sl_runtime_run(struct sl_runtime *runtime, const struct sl_runtime_request *request,
+                   struct sl_runtime_answer *answer);
 
 /* SHA-256 of a package's files, without the config, as 64 digits and a NUL. */
 int sl_package_hash(const struct sl_package *package, char hash[65]);

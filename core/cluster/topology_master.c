@@ -772,6 +772,7 @@ plan_loaded(void *ctx, int status, const struct sl_state_result *result)
     self->plan_node_version = result->stat.version;
     self->phase = SL__TM_LEADING;
     self->is_dirty = true;
+    sl__tm_publish_location(self);
     if (start_containers(self) != 0) {
         load_failed(self, sl_err_last()->code);
         return;
@@ -909,6 +910,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl_state_cancel(self->options.store, self->load_ticket);
     sl_state_cancel(self->options.store, self->save_ticket);
     sl_state_cancel(self->options.store, self->publish_ticket);
+    sl_state_cancel(self->options.store, self->location_ticket);
     sl_timer_stop(&self->end_timer);
     sl_timer_stop(&self->nudge_timer);
     sl__tm_drain_stop(self);

@@ -151,6 +151,7 @@ struct sl_topology_master {
     uint64_t load_ticket;
     uint64_t save_ticket;
     uint64_t publish_ticket;
+    uint64_t location_ticket;
 };
 
 /* topology_master.c */
@@ -182,6 +183,10 @@ void sl__tm_waiters_check(struct sl_topology_master *self);
 void sl__tm_waiters_fail(struct sl_topology_master *self, const char *reason);
 void sl__tm_kill_stopped(struct sl_topology_master *self);
 void sl__tm_kill_start(struct sl_topology_master *self);
+
+/* topology_master_location.c */
+/* Publishes where clients in service mode find this process; goes with the session. */
+void sl__tm_publish_location(struct sl_topology_master *self);
 
 /* topology_master_drain.c */
 void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,

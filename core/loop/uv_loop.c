@@ -73,6 +73,9 @@ timers_due(uv_timer_t *timer)
 {
     struct uv_side *side = timer->data;
     side->armed_ns = 0;
+    if (side->is_single_turn) {
+        uv_stop(&side->uv);
+    }
     sl__loop_fire_timers(&side->loop, sl_loop_now_ns(&side->loop));
     side->loop.ops->timers_changed(&side->loop);
 }
@@ -137,7 +140,9 @@ run_once(struct sl_loop *loop, int timeout_ms)
         uv_update_time(&side->uv);
         uv_timer_start(&side->wait, wait_ended, (uint64_t)timeout_ms, 0);
     }
+    side->is_single_turn = true;
     uv_run(&side->uv, UV_RUN_ONCE);
+    side->is_single_turn = false;
     uv_timer_stop(&side->wait);
 }
 

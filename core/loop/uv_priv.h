@@ -22,6 +22,8 @@ struct uv_side {
     /* When it fires, 0 when it is not set. It may be earlier than the first timer: stopping the
      * first one, as every call that is answered does, then costs nothing. */
     uint64_t armed_ns;
+    /* In run_once: a timer that fires before the wait ends the turn, the wait included. */
+    bool is_single_turn;
     /* Bounds the wait of run_once. */
     uv_timer_t wait;
     uv_async_t async;

@@ -8,6 +8,7 @@
 
 local apart = require 'streamlua.cli.apart'
 local cluster = require 'streamlua.cluster'
+local control = require 'streamlua.conf.control'
 local errors = require 'streamlua.cli.error'
 local home = require 'streamlua.home'
 local libc = require 'streamlua.connectors.libc'
@@ -55,12 +56,17 @@ function M.timeout_ms(context, seconds)
   return (context.timeout or seconds or M.TIMEOUT) * 1000
 end
 
---- Only the local launcher starts processes by itself.
-local function check_launcher(context)
-  if context.settings.launcher ~= 'local' then
-    context:fail('invalid', ("cluster '%s'"):format(context.settings.cluster),
-      ("its launcher '%s' is not one that this command knows"):format(context.settings.launcher))
-  end
+-- What a client is opened with: whom it talks to is the settings' word.
+local function client_options(context)
+  local settings, url = context.settings, M.state_url(context)
+  local values, wrong, name = control.settings(settings)
+  if not values then context:fail('invalid', ("setting '%s'"):format(name), tostring(wrong)) end
+  return {
+    state = url, logs = M.logs_folder(url), program = libc.realpath('/proc/self/exe'),
+    timeout_ms = math.min(context.timeout or M.STEP, M.STEP) * 1000,
+    progress_fd = context.quiet == 0 and 2 or -1, launcher = settings.launcher,
+    service = settings.scheduler_service, secret = settings.secret, settings = values,
+  }
 end
 
 --- Calls fn(client) and closes the client however that ends. Options: `reader`, nothing is written.
@@ -69,13 +75,9 @@ end
 ---@param options table?
 ---@return any
 function M.with_client(context, fn, options)
-  check_launcher(context)
-  local url = M.state_url(context)
-  local client = context:check(cluster.open({
-    state = url, logs = M.logs_folder(url), program = libc.realpath('/proc/self/exe'),
-    timeout_ms = math.min(context.timeout or M.STEP, M.STEP) * 1000,
-    progress_fd = context.quiet == 0 and 2 or -1, reader = options and options.reader,
-  }))
+  local given = client_options(context)
+  given.reader = options and options.reader
+  local client = context:check(cluster.open(given))
   local trace
   local ok, result = xpcall(function() return fn(client) end, function(value)
     trace = debug.traceback('', 2):gsub('^\n', '')

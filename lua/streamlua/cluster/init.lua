@@ -32,7 +32,9 @@ Client.__index = Client
 
 --- Opens a client. Options: `state` (URL), `logs` (folder of all logs), `program` (path of
 --- streamlua), `timeout_ms` (limit of one step), `progress_fd` (lines about what is going on),
---- `reader` (it only looks, and leaves the state exactly as it is).
+--- `reader` (it only looks, and leaves the state exactly as it is), `launcher` (its name), `service`
+--- (schedulers are asked at their endpoints), `secret` (of the cluster), `settings` (of
+--- streamlua.conf.control).
 ---@param options table
 ---@return streamlua.Cluster? client
 ---@return streamlua.Error?
@@ -40,7 +42,8 @@ function M.open(options)
   local given = ffi.new('struct sl_cluster_options')
   given.state_url, given.program, given.logs = options.state, options.program, options.logs
   given.timeout_ms, given.progress_fd = options.timeout_ms or 0, options.progress_fd or -1
-  given.is_reader = options.reader or false
+  given.is_reader, given.is_service = options.reader or false, options.service or false
+  given.launcher, given.secret, given.settings = options.launcher, options.secret, options.settings
   local pointer = C.sl_abi_cluster_open(given)
   if pointer == nil then return err.last() end
   return setmetatable({ pointer = ffi.gc(pointer, C.sl_abi_cluster_close) }, Client)

@@ -842,6 +842,10 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field timeout_ms number
 ---@field progress_fd integer
 ---@field is_reader boolean
+---@field launcher ffi.cdata*
+---@field is_service boolean
+---@field secret ffi.cdata*
+---@field settings sl_settings
 
 --- What is submitted. Everything is borrowed for the call.
 ---@class sl_cluster_submission: ffi.cdata*

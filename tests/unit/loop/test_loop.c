@@ -311,6 +311,33 @@ test_run_once_waits_no_longer_than_told(void **state)
     close_world(&world);
 }
 
+static void
+count_timer(void *ctx, uint64_t ticket)
+{
+    (void)ticket;
+    ++*(int *)ctx;
+}
+
+/* What a timer does may be what the caller waits for, whenever in the turn it fires. */
+static void
+test_run_once_does_not_wait_after_a_timer(void **state)
+{
+    struct world world;
+    struct sl_timer timer = {0};
+    (void)state;
+    open_world(&world, false);
+    for (int i = 0; i < 50; i++) {
+        int fired = 0;
+        sl_timer_start(world.loop, &timer, 0, count_timer, &fired);
+        uint64_t before_ms = sl_loop_now_ms(world.loop);
+        while (fired == 0) {
+            sl_loop_run_once(world.loop, 5000);
+        }
+        assert_true(sl_loop_now_ms(world.loop) - before_ms < 4000);
+    }
+    close_world(&world);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_equal_times_fire_in_order_of_start),
     cmocka_unit_test(test_a_stopped_timer_does_not_fire_even_when_due),
@@ -320,6 +347,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_work_ends_in_done_on_the_loop),
     cmocka_unit_test(test_fd_watch_is_called_while_there_is_something_to_read),
     cmocka_unit_test(test_run_once_waits_no_longer_than_told),
+    cmocka_unit_test(test_run_once_does_not_wait_after_a_timer),
 };
 
 UNIT_MAIN(tests)

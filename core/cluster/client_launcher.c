@@ -1,0 +1,25 @@
+#include "cluster/client_launcher.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+/* The launchers by name. */
+static const struct {
+    const char *name;
+    void (*make)(struct sl_client_launcher *launcher);
+} built_in[] = {
+    {"local", sl_client_launcher_local},
+};
+
+int
+sl_client_launcher_open(const char *name, struct sl_client_launcher *launcher)
+{
+    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+        if (strcmp(built_in[i].name, name) == 0) {
+            built_in[i].make(launcher);
+            return 0;
+        }
+    }
+    return sl_err_set(SL_EINVAL, "there is no launcher '%s'", name);
+}
