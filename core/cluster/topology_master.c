@@ -257,6 +257,17 @@ sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause)
 
 /* The execution state. */
 
+/* What could not be written is written again later; that it could not is told once. */
+static void
+store_failed(struct sl_topology_master *self, const char *what)
+{
+    if (!self->is_store_failing) {
+        sl__tm_event(self, "%s: %s", what, sl_err_last()->msg);
+    }
+    self->is_store_failing = true;
+    nudge_later(self);
+}
+
 static void
 execution_saved(void *ctx, int status, const struct sl_state_result *result)
 {
@@ -266,10 +277,11 @@ execution_saved(void *ctx, int status, const struct sl_state_result *result)
     if (status == 0) {
         self->execution_node_version = result->stat.version;
     } else if (status != SL_ECLOSED) {
-        sl__tm_event(self, "the execution state can not be written: %s", sl_err_last()->msg);
+        store_failed(self, "the execution state can not be written");
         self->is_execution_dirty = status != SL_ENOTFOUND;
         return;
     }
+    self->is_store_failing = false;
     if (self->is_execution_dirty) {
         sl__tm_save_execution(self);
     } else {
@@ -317,9 +329,11 @@ published(void *ctx, int status, const struct sl_state_result *result)
     self->publish_ticket = 0;
     if (status == 0) {
         self->is_published = true;
+        self->is_store_failing = false;
         sl__tm_advance(self);
     } else if (status != SL_ECLOSED) {
-        sl__tm_event(self, "the physical plan can not be published: %s", sl_err_last()->msg);
+        store_failed(self, "the physical plan can not be published");
+        self->published_epoch = 0;
     }
 }
 
@@ -445,6 +459,9 @@ nudge(void *ctx, uint64_t ticket)
         if (sl_physical_plan_container(&self->plan->physical, worker->id) != NULL) {
             sl__tm_send_plan(worker, &self->plan->physical);
         }
+    }
+    if (self->is_execution_dirty && !self->is_execution_writing) {
+        sl__tm_save_execution(self);
     }
     sl__tm_advance(self);
 }

@@ -128,6 +128,8 @@ struct sl_topology_master {
     bool is_published;
     bool is_publishing;
     uint64_t published_epoch;
+    /* The last write failed, which has been told. */
+    bool is_store_failing;
     /* The one that events told last. */
     uint64_t told_epoch;
     struct sl_list waiters;

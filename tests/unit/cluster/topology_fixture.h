@@ -763,14 +763,15 @@ assert_counts(struct fixture *f)
     }
 }
 
+/* Asks for the change from the plan of a version to the next one. */
 static inline void
-send_update(struct fixture *f, int32_t from, int32_t to, uint64_t drain_ms)
+send_change(struct fixture *f, uint64_t version, int32_t from, int32_t to, uint64_t drain_ms)
 {
     struct sl_buf current = {0};
     struct sl_buf proposed = {0};
     struct sl_buf body = {0};
-    make_plan(1, from, &current);
-    make_shifted_plan(2, to, f->index_shift, &proposed);
+    make_plan(version, from, &current);
+    make_shifted_plan(version + 1, to, f->index_shift, &proposed);
     struct sl_update_request request = {.current = current.data,
                                         .current_size = current.size,
                                         .proposed = proposed.data,
@@ -783,6 +784,12 @@ send_update(struct fixture *f, int32_t from, int32_t to, uint64_t drain_ms)
     sl_buf_destroy(&current);
     sl_buf_destroy(&proposed);
     sl_buf_destroy(&body);
+}
+
+static inline void
+send_update(struct fixture *f, int32_t from, int32_t to, uint64_t drain_ms)
+{
+    send_change(f, 1, from, to, drain_ms);
 }
 
 static inline struct sl_update_result
@@ -826,39 +833,5 @@ step(struct fixture *f, int steps)
 {
     for (int i = 0; i < steps && f->answers == 0; i++) {
         assert_true(sl_sim_step(f->sim));
-    }
-}
-
-/* Power fails at the topology master's node, and another one takes its place. */
-static inline void
-crash_master(struct fixture *f)
-{
-    sl_memory_backend_crash(f->master_node.backend);
-    sl_sim_loop_crash(f->master_node.loop, false);
-    sl_topology_master_free(f->master);
-    f->master = NULL;
-    node_close(f, &f->master_node);
-    node_open(f, &f->master_node, "127.0.0.3");
-    master_start(f);
-}
-
-/* What runs is the stored plan, old or new, as it was running, and another update takes place. */
-static inline void
-assert_whole(struct fixture *f)
-{
-    uint64_t version = stored_version(f);
-    assert_true(version == 1 || version == 2);
-    int32_t containers = version == 1 ? 3 : 5;
-    for (int32_t id = 1; id <= containers; id++) {
-        assert_int_equal(worker_of(f, id)->plan.plan_version, version);
-    }
-    assert_true(all_active(f, true));
-    assert_int_equal(get(f, SL_LAYOUT_PHYSICAL_PLAN), 0);
-    struct sl_physical_plan plan;
-    assert_int_equal(sl_physical_plan_decode(f->value.data, f->value.size, &f->arena, &plan), 0);
-    assert_int_equal(plan.plan_version, version);
-    if (version == 1) {
-        struct sl_update_result result = update(f, 2, 4);
-        assert_int_equal(result.outcome, SL_UPDATE_DONE);
     }
 }
