@@ -12,6 +12,8 @@
 
 enum {
     EVENT_TEXT_MAX = 512,
+    /* Of one container, before the topology has run. */
+    EARLY_ENDS_MAX = 3,
     RETRY_MS = 500,
     ARENA_LIMIT = 256 * 1024 * 1024,
 };
@@ -700,6 +702,20 @@ heartbeat_payload(void *ctx, const char *id, const uint8_t *payload, size_t size
 
 /* The launcher. */
 
+/* Whoever waits for a topology that is new need not wait for containers that end again and again.
+ */
+static void
+note_early_end(struct sl__tm_worker *worker, const char *text)
+{
+    struct sl_topology_master *self = worker->master;
+    char reason[SL_REASON_SIZE];
+    if (!self->was_settled && ++worker->early_ends >= EARLY_ENDS_MAX && self->failure == NULL) {
+        snprintf(reason, sizeof(reason), "container %d ends again and again (%s)", worker->id,
+                 text);
+        self->failure = sl_strdup(reason);
+    }
+}
+
 static void
 container_ended(void *ctx, int32_t id, const char *text)
 {
@@ -712,6 +728,7 @@ container_ended(void *ctx, int32_t id, const char *text)
         sl__tm_event(self, "container %d ended (%s) and is started again", id, text);
     }
     if (worker != NULL) {
+        note_early_end(worker, text);
         worker_lost(worker, text);
     }
 }

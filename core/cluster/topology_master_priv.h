@@ -55,6 +55,8 @@ struct sl__tm_worker {
     bool is_switching;
     /* A client asked for a restart and the new process has not registered yet. */
     bool is_restarting;
+    /* How often it has ended before the topology ran. */
+    uint32_t early_ends;
     /* The last report, as bytes. */
     struct sl_buf report;
 };

@@ -125,7 +125,11 @@ open_log(struct sl_disk *self)
         pread(fd, heading, MAGIC_BYTES, 0) != MAGIC_BYTES ||
         memcmp(heading, magic, MAGIC_BYTES) != 0) {
         close(fd);
-        return sl_err_set(SL_EPROTO, "%s/%s is no state of streamlua", self->dir, log_name);
+        /* Formats differ in what follows the same words. */
+        return memcmp(heading, magic, MAGIC_BYTES - 1) == 0
+                   ? sl_err_set(SL_EPROTO, "%s/%s was written by a newer version of streamlua",
+                                self->dir, log_name)
+                   : sl_err_set(SL_EPROTO, "%s/%s is no state of streamlua", self->dir, log_name);
     }
     if (self->log_fd >= 0) {
         close(self->log_fd);
