@@ -244,8 +244,8 @@ function Site:stage(version, pieces)
   for _, piece in ipairs(pieces) do list[#list + 1] = piece end
 end
 
--- Bytes of entries in one answer, and of a single entry at most.
-local EXPORT_BYTES, ENTRY_BYTES = 384 * 1024, 768 * 1024
+-- Bytes of entries in one answer.
+local EXPORT_BYTES = 384 * 1024
 
 --- Pieces of the state of key groups, or of all state of a task, and where the next ones begin ('' = there
 --- are no more). Nothing changes by it.
@@ -263,10 +263,10 @@ function Site:export(component, groups, task, cursor)
   else
     for i, group in ipairs(groups) do wanted[i] = { group, owners[group + 1] or 0 } end
   end
-  local at, name_at, offset = 1, 1, 0
+  local at, name_at, offset, sent = 1, 1, 0, 0
   if cursor ~= '' then
-    at, name_at, offset = cursor:match('^(%d+) (%d+) (%d+)$')
-    at, name_at, offset = tonumber(at), tonumber(name_at), tonumber(offset)
+    at, name_at, offset, sent = cursor:match('^(%d+) (%d+) (%d+) (%d+)$')
+    at, name_at, offset, sent = tonumber(at), tonumber(name_at), tonumber(offset), tonumber(sent)
   end
   if not at or at > #wanted then return {}, '' end
   local function executor_of(i)
@@ -277,20 +277,20 @@ function Site:export(component, groups, task, cursor)
   local executor, final = executor_of(at), at
   while wanted[final + 1] and executor_of(final + 1) == executor do final = final + 1 end
   local function next_cursor(position)
-    return ('%d %d %d'):format(position[1], position[2], position[3])
+    return ('%d %d %d %d'):format(unpack(position))
   end
-  if not executor then return {}, final < #wanted and next_cursor({ final + 1, 1, 0 }) or '' end
+  if not executor then return {}, final < #wanted and next_cursor({ final + 1, 1, 0, 0 }) or '' end
   local part = {}
   for i = at, final do part[#part + 1] = wanted[i] end
   local answers, failure = self.worker:tell({ [executor] = { what = 'export', groups = part,
-    at = { 1, name_at, offset }, most = EXPORT_BYTES, limit = ENTRY_BYTES } }, self.wait_options)
+    at = { 1, name_at, offset, sent }, most = EXPORT_BYTES } }, self.wait_options)
   if not answers then return nil, failure end
   local answer = answers[executor]
   for _, piece in ipairs(answer.pieces) do piece.component, piece.task = component, task end
   if answer.at then
-    return answer.pieces, next_cursor({ at + answer.at[1] - 1, answer.at[2], answer.at[3] })
+    return answer.pieces, next_cursor({ at + answer.at[1] - 1, answer.at[2], answer.at[3], answer.at[4] })
   end
-  return answer.pieces, final < #wanted and next_cursor({ final + 1, 1, 0 }) or ''
+  return answer.pieces, final < #wanted and next_cursor({ final + 1, 1, 0, 0 }) or ''
 end
 
 -- The plan that runs is there to stay: what it took away goes.

@@ -24,47 +24,74 @@ local function sorted_names(states)
   return names
 end
 
--- The next entries of a section from an offset on, at most `most` bytes but one at least.
-local function cut(bytes, offset, most, group)
+-- The next entries of a section from an offset on: their bytes and number; at most `most` bytes, but one
+-- entry at least.
+local function fit(bytes, offset, most)
   local from = ffi.cast('const uint8_t *', bytes) + HEADER_BYTES + offset
-  local size = tonumber(C.sl_keyed_entries_fit(from, #bytes - HEADER_BYTES - offset, most, count_out))
-  if size < 0 then error(('an entry of %d bytes or more is too large to be moved'):format(most), 0) end
-  local header = ffi.string(header_t(group, count_out[0]), HEADER_BYTES)
-  local first = HEADER_BYTES + offset + 1
-  return header .. bytes:sub(first, first + size - 1), size, count_out[0]
+  return tonumber(C.sl_keyed_entries_fit(from, #bytes - HEADER_BYTES - offset, most, count_out)), count_out[0]
+end
+
+-- The bytes of a group of a state. Those of an export that goes on are still there: a large group is not
+-- made anew for each answer.
+local function section_of(self, task, name, group, is_first)
+  local kept = self.exported
+  if is_first or not kept or kept.task ~= task or kept.name ~= name or kept.group ~= group then
+    kept = { task = task, name = name, group = group,
+      bytes = assert(self.tasks[task].states[name]:export_group(group)) }
+    self.exported = kept
+  end
+  return kept.bytes
 end
 
 --- Exports groups of tasks: request.groups = {{group, task}, ...} from position request.at = {group,
---- state, offset}. Returns { pieces = {{state=, group=, count=, entries=}}, at = position or nil }.
+--- state, offset, sent} on. Returns { pieces = {{state=, group=, count=, entries=}}, at = position or nil }.
+--- An entry that is larger than an answer comes in several pieces; all but its last one have a count of 0.
 local function export(self, request)
   local pieces, left = {}, request.most
-  local at, name_at, offset = unpack(request.at)
+  local at, name_at, offset, sent = unpack(request.at)
+  local function add(name, group, count, entries)
+    pieces[#pieces + 1] = { state = name, group = group, count = count, entries = entries }
+    left = left - #entries
+  end
   while at <= #request.groups do
     local group, task = unpack(request.groups[at])
     local rt = self.tasks[task]
     local names = rt and sorted_names(rt.states) or {}
     while name_at <= #names do
-      local bytes = assert(rt.states[names[name_at]]:export_group(group))
+      local name = names[name_at]
+      local bytes = section_of(self, task, name, group, offset + sent == 0)
       while offset < #bytes - HEADER_BYTES do
-        local entries, size, count = cut(bytes, offset, math.min(request.limit, math.max(left, 1)), group)
-        if size > left and #pieces > 0 then
-          return { pieces = pieces, at = { at, name_at, offset } }
-        elseif size > request.limit then
-          error(('an entry of %d bytes is too large to be moved'):format(size), 0)
+        local size, count = fit(bytes, offset, math.max(left, 1))
+        local is_large = size > request.most
+        if #pieces > 0 and (is_large or size > left) then
+          return { pieces = pieces, at = { at, name_at, offset, sent } }
         end
-        pieces[#pieces + 1] = { state = names[name_at], group = group, count = count, entries = entries }
-        left, offset = left - size, offset + size
+        local header = ffi.string(header_t(group, count), HEADER_BYTES)
+        local first = HEADER_BYTES + offset + 1
+        if not is_large then
+          add(name, group, count, header .. bytes:sub(first, first + size - 1))
+        else
+          local part = math.min(request.most, size - sent)
+          local is_last = sent + part == size
+          add(name, group, is_last and 1 or 0,
+            (sent == 0 and header or '') .. bytes:sub(first + sent, first + sent + part - 1))
+          if not is_last then
+            return { pieces = pieces, at = { at, name_at, offset, sent + part } }
+          end
+        end
+        offset, sent = offset + size, 0
       end
       name_at, offset = name_at + 1, 0
     end
     at, name_at, offset = at + 1, 1, 0
   end
+  self.exported = nil
   return { pieces = pieces }
 end
 
 --- Imports request.pieces = {{task=, state=, group=, count=, entries=}}.
 local function import(self, request)
-  local cleared = {}
+  local cleared, parts = {}, {}
   for _, piece in ipairs(request.pieces) do
     local rt = assert(self.tasks[piece.task], 'the task is not here')
     local state = rt.context:state(piece.state)
@@ -73,11 +100,17 @@ local function import(self, request)
       cleared[id] = true
       state:clear_group(piece.group)
     end
-    local summary = assert(state:import(piece.entries))
-    if summary.entries ~= piece.count then
-      error(('%d entries came as %d'):format(piece.count, summary.entries), 0)
+    local begun = parts[id] or {}
+    begun[#begun + 1] = piece.entries
+    parts[id] = piece.count == 0 and begun or nil
+    if piece.count > 0 then
+      local summary = assert(state:import(table.concat(begun)))
+      if summary.entries ~= piece.count then
+        error(('%d entries came as %d'):format(piece.count, summary.entries), 0)
+      end
     end
   end
+  if next(parts) then error('an entry came without its end', 0) end
   return {}
 end
 

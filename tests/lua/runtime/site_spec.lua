@@ -27,10 +27,14 @@ t:bolt('count', streamlua.bolt {
   prepare = function(self, context)
     if context.index == 9 then error('index 9 can not be') end
     self.counts, self.large = context:state('counts'), context:state('large')
+    self.huge = context:state('huge')
   end,
   execute = function(self, tuple)
     self.counts:add(tuple.key, 1)
     self.large:put(tuple.key, ('x'):rep(1000))
+    if tuple.key == 'key 7' and not self.huge:get('key 7') then
+      self.huge:put('key 7', ('0123456789'):rep(200000))
+    end
   end,
 }, { parallelism = 2 }):fields('numbers', { 'key' })
 return t
@@ -221,6 +225,49 @@ describe('site', function()
     ok, failure = site:apply(wrong)
     assert.is_nil(ok)
     assert.equal('ENOTFOUND', failure.code)
+  end)
+
+  it('moves an entry that is larger than any message', function()
+    local function huge()
+      local parts, largest = {}, 0
+      for _, piece in ipairs(export_all(every_group())) do
+        if piece.state == 'huge' then
+          parts[#parts + 1] = piece.entries
+          largest = math.max(largest, #piece.entries)
+        end
+      end
+      local state = assert(states.new({ name = 'huge', key_groups = GROUPS }))
+      assert.equal(1, assert(state:import(table.concat(parts))).entries)
+      assert.is_true(largest <= 400 * 1024 and #parts > 4)
+      return state:get('key 7')
+    end
+    local value = ('0123456789'):rep(200000)
+    assert.is_true(huge() == value)
+    local third = physical(2, 3)
+    local group
+    for _, piece in ipairs(export_all(every_group())) do
+      if piece.state == 'huge' then group = piece.group end
+    end
+    third.groups.count[group + 1] = first.groups.count[group + 1] == 2 and 3 or 2
+    assert(change(first, third))
+    assert(site:set_active(true))
+    assert(site:set_active(false))
+    assert.is_true(huge() == value)
+    -- Without its end it is not taken.
+    local fourth = physical(3, 3)
+    fourth.groups.count[group + 1] = first.groups.count[group + 1]
+    local pieces = export_all(moved(third, fourth))
+    for i = #pieces, 1, -1 do
+      if pieces[i].state == 'huge' then
+        table.remove(pieces, i)
+        break
+      end
+    end
+    site:stage(fourth.version, pieces)
+    local ok, failure = site:apply(fourth)
+    assert.is_nil(ok)
+    assert.matches('without its end', failure.message)
+    assert.is_true(huge() == value)
   end)
 
   it('lets a task go to another process and takes it back', function()
