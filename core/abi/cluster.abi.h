@@ -123,16 +123,19 @@ int32_t sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, do
 const char *sl_abi_package_hash(const struct sl_package *package);
 
 /*
- * The bodies of the processes of a local topology: they run until they are told to end, and return
- * the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
- * is not 0, is one that runs already. logs is the topology's own folder; settings NULL means all
- * defaults.
+ * The bodies of processes: they run until they are told to end, and return the exit code, or an
+ * error when they can not begin. settings NULL means all defaults.
  */
-int32_t sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
-                             const char *logs, double master_pid,
+
+/* The guardian of a local topology, which starts its topology master anew whenever it dies. */
+int32_t sl_abi_role_guardian(const struct sl_role_options *options,
                              const struct sl_settings *settings);
 
-/* The topology master, which starts and watches the workers. */
-int32_t sl_abi_role_topology_master(const char *state_url, const char *topology,
-                                    const char *program, const char *logs, double guardian_pid,
+/* The topology master, which has the workers started, and watches them. */
+int32_t sl_abi_role_topology_master(const struct sl_role_options *options,
                                     const struct sl_settings *settings);
+
+/* A supervisor. SL_EINVAL: no slots; SL_EEXIST: there is one of that name; SL_EFENCED: it would
+ * listen where other machines reach it, without a secret; SL_EUNAVAIL: no master for too long. */
+int32_t sl_abi_role_supervisor(const struct sl_supervisor_role_options *options,
+                               const struct sl_settings *settings);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cluster/local_roles.h"
 #include "cluster/runtime_manager.h"
+#include "cluster/supervisor_role.h"
 
 struct sl_cluster {
     struct sl_runtime *runtime;
@@ -255,29 +256,35 @@ sl_abi_package_hash(const struct sl_package *package)
 }
 
 static int
-run_role(int (*run)(const struct sl_local_role_options *options), const char *state_url,
-         const char *topology, const char *program, const char *logs, double partner_pid,
-         const struct sl_settings *settings)
+check_role(const struct sl_role_options *options)
 {
-    int rc = need(state_url != NULL && topology != NULL && program != NULL && logs != NULL,
-                  "a state manager, a name, a program and a folder for logs are");
-    struct sl_local_role_options options = {
-        state_url, topology, program, logs, (int64_t)partner_pid, settings};
-    return rc != 0 ? rc : run(&options);
+    return need(options != NULL && options->state_url != NULL && options->topology != NULL &&
+                    options->program != NULL && options->logs != NULL &&
+                    (options->supervisor == NULL || options->host != NULL),
+                "a state manager, a name, a program and a folder for logs are");
 }
 
 int32_t
-sl_abi_role_guardian(const char *state_url, const char *topology, const char *program,
-                     const char *logs, double master_pid, const struct sl_settings *settings)
+sl_abi_role_guardian(const struct sl_role_options *options, const struct sl_settings *settings)
 {
-    return run_role(sl_guardian_run, state_url, topology, program, logs, master_pid, settings);
+    int rc = check_role(options);
+    return rc != 0 ? rc : sl_guardian_run(options, settings);
 }
 
 int32_t
-sl_abi_role_topology_master(const char *state_url, const char *topology, const char *program,
-                            const char *logs, double guardian_pid,
+sl_abi_role_topology_master(const struct sl_role_options *options,
                             const struct sl_settings *settings)
 {
-    return run_role(sl_topology_master_run, state_url, topology, program, logs, guardian_pid,
-                    settings);
+    int rc = check_role(options);
+    return rc != 0 ? rc : sl_topology_master_run(options, settings);
+}
+
+int32_t
+sl_abi_role_supervisor(const struct sl_supervisor_role_options *options,
+                       const struct sl_settings *settings)
+{
+    int rc = need(options != NULL && options->state_url != NULL && options->program != NULL &&
+                      options->host != NULL && options->folder != NULL && options->logs != NULL,
+                  "a state manager, a program, a host and folders are");
+    return rc != 0 ? rc : sl_supervisor_run(options, settings);
 }

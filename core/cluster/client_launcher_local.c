@@ -145,7 +145,7 @@ schedule_start(struct sl_runtime *runtime, const char *topology)
     char logs[4096];
     int64_t pid;
     snprintf(logs, sizeof(logs), "%s/%s", runtime->logs, topology);
-    struct sl_local_role_options options = {
+    struct sl_role_options options = {
         .state_url = runtime->state_url,
         .topology = topology,
         .program = runtime->program,

@@ -54,9 +54,9 @@ is_role(const char *text)
            strcmp(text, SL_ROLE_WORKER) == 0;
 }
 
-void
-sl_local_processes_each(const char *state_url, const char *topology, sl_local_process_fn fn,
-                        void *ctx)
+/* Calls fn with the arguments of every process of ours that has a role. */
+static void
+each_role(void (*fn)(void *ctx, int64_t pid, const char *const *arguments, size_t count), void *ctx)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -68,20 +68,66 @@ sl_local_processes_each(const char *state_url, const char *topology, sl_local_pr
         }
         int64_t pid = strtoll(entry->d_name, NULL, 10);
         size_t count = read_arguments(pid, text, arguments);
-        if (count < 6 || !is_role(arguments[1])) {
-            continue;
-        }
-        const char *url = option_of(arguments, count, "--state");
-        const char *name = option_of(arguments, count, "--topology");
-        const char *container = option_of(arguments, count, "--container");
-        if (url != NULL && name != NULL && strcmp(url, state_url) == 0 &&
-            strcmp(name, topology) == 0) {
-            fn(ctx, pid, arguments[1], container != NULL ? atoi(container) : -1);
+        if (count >= 6 && is_role(arguments[1])) {
+            fn(ctx, pid, arguments, count);
         }
     }
     if (dir != NULL) {
         closedir(dir);
     }
+}
+
+static bool
+is_option(const char *const *arguments, size_t count, const char *name, const char *wanted)
+{
+    const char *value = option_of(arguments, count, name);
+    return value != NULL && strcmp(value, wanted) == 0;
+}
+
+struct each_call {
+    const char *state_url;
+    const char *name;
+    sl_local_process_fn fn;
+    void (*supervised_fn)(void *ctx, int64_t pid);
+    void *ctx;
+};
+
+static void
+each_of_topology(void *ctx, int64_t pid, const char *const *arguments, size_t count)
+{
+    const struct each_call *call = ctx;
+    const char *container = option_of(arguments, count, "--container");
+    if (is_option(arguments, count, "--state", call->state_url) &&
+        is_option(arguments, count, "--topology", call->name)) {
+        call->fn(call->ctx, pid, arguments[1], container != NULL ? atoi(container) : -1);
+    }
+}
+
+void
+sl_local_processes_each(const char *state_url, const char *topology, sl_local_process_fn fn,
+                        void *ctx)
+{
+    struct each_call call = {.state_url = state_url, .name = topology, .fn = fn, .ctx = ctx};
+    each_role(each_of_topology, &call);
+}
+
+static void
+each_of_supervisor(void *ctx, int64_t pid, const char *const *arguments, size_t count)
+{
+    const struct each_call *call = ctx;
+    if (is_option(arguments, count, "--state", call->state_url) &&
+        is_option(arguments, count, "--supervisor", call->name)) {
+        call->supervised_fn(call->ctx, pid);
+    }
+}
+
+void
+sl_local_processes_of_supervisor(const char *state_url, const char *supervisor,
+                                 void (*fn)(void *ctx, int64_t pid), void *ctx)
+{
+    struct each_call call = {
+        .state_url = state_url, .name = supervisor, .supervised_fn = fn, .ctx = ctx};
+    each_role(each_of_supervisor, &call);
 }
 
 int
@@ -92,4 +138,44 @@ sl_local_process_watch(int64_t pid)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
     return fd;
+}
+
+static ssize_t
+read_file(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[count > 0 ? count : 0] = '\0';
+    return count;
+}
+
+uint64_t
+sl_local_process_start(int64_t pid)
+{
+    /* Field 22; the name, field 2, may have blanks and brackets in it. */
+    enum { FIELDS_BEHIND_NAME = 20 };
+    char path[64];
+    char text[1024];
+    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+    if (read_file(path, text, sizeof(text)) <= 0) {
+        return 0;
+    }
+    char *at = strrchr(text, ')');
+    for (int i = 0; at != NULL && i < FIELDS_BEHIND_NAME; i++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+void
+sl_local_boot_id(char text[SL_BOOT_ID_SIZE])
+{
+    read_file("/proc/sys/kernel/random/boot_id", text, SL_BOOT_ID_SIZE);
+    text[strcspn(text, " \n")] = '\0';
+    if (text[0] == '\0') {
+        snprintf(text, SL_BOOT_ID_SIZE, "-");
+    }
 }

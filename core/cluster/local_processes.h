@@ -21,5 +21,20 @@ typedef void (*sl_local_process_fn)(void *ctx, int64_t pid, const char *role, in
 void sl_local_processes_each(const char *state_url, const char *topology, sl_local_process_fn fn,
                              void *ctx);
 
+/* Calls fn for every worker and topology master of this user that a supervisor of this state
+ * manager started. */
+void sl_local_processes_of_supervisor(const char *state_url, const char *supervisor,
+                                      void (*fn)(void *ctx, int64_t pid), void *ctx);
+
+/*
+ * The start of a process in ticks since the boot of this machine, 0 when there is no such process:
+ * a process id alone may be another process' by now.
+ */
+uint64_t sl_local_process_start(int64_t pid);
+
+/* Names the boot of this machine. */
+enum { SL_BOOT_ID_SIZE = 40 };
+void sl_local_boot_id(char text[SL_BOOT_ID_SIZE]);
+
 /* A descriptor that can be read when the process has ended, or -1 when it has already. */
 int sl_local_process_watch(int64_t pid);

@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "cluster/kept_process.h"
 #include "cluster/launcher_local.h"
+#include "cluster/launcher_standalone.h"
 #include "cluster/local_processes.h"
 #include "cluster/restart.h"
 #include "cluster/settings.h"
@@ -20,23 +21,9 @@
 #include "state/loop_executor.h"
 #include "state/open.h"
 
-/* Makes the folder of logs with those above it. */
-static void
-make_logs_folder(const char *path)
-{
-    char part[4096];
-    snprintf(part, sizeof(part), "%s", path);
-    for (char *at = strchr(part + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        mkdir(part, 0700);
-        *at = '/';
-    }
-    mkdir(part, 0700);
-}
-
 /* Starts a role as a child; its output goes to ROLE.log. */
 static int
-start_role(struct sl_loop *loop, const struct sl_local_role_options *options, const char *role,
+start_role(struct sl_loop *loop, const struct sl_role_options *options, const char *role,
            int64_t partner, void (*on_exit)(void *ctx, const struct sl_process_exit *how),
            void *ctx, struct sl_process **process)
 {
@@ -79,10 +66,12 @@ ignore_exit(void *ctx, const struct sl_process_exit *how)
 }
 
 int
-sl_guardian_start(struct sl_loop *loop, const struct sl_local_role_options *options, int64_t *pid)
+sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, int64_t *pid)
 {
     struct sl_process *process;
-    make_logs_folder(options->logs);
+    if (sl_make_folders(options->logs) != 0) {
+        sl_log_warn("cluster", "no logs: %s", sl_err_last()->msg);
+    }
     int rc = start_role(loop, options, SL_ROLE_GUARDIAN, options->partner_pid, ignore_exit, NULL,
                         &process);
     if (rc == 0) {
@@ -126,7 +115,7 @@ watched_close(struct watched *watched)
 /* The guardian. */
 
 struct guardian {
-    struct sl_local_role_options options;
+    struct sl_role_options options;
     struct sl_loop *loop;
     struct sl_process *master;
     struct watched adopted;
@@ -202,8 +191,10 @@ guardian_told_to_end(void *ctx, int number)
 }
 
 int
-sl_guardian_run(const struct sl_local_role_options *options)
+sl_guardian_run(const struct sl_role_options *options, const struct sl_settings *settings)
 {
+    /* It has no connections. */
+    (void)settings;
     struct guardian self = {.options = *options, .adopted = {.fd = -1}};
     struct sl_restart_config config = sl_restart_config_default(SL_RESTART_EXPONENTIAL);
     config.initial_ms = SL_GUARDIAN_BACKOFF_MS;
@@ -238,12 +229,15 @@ sl_guardian_run(const struct sl_local_role_options *options)
 /* The topology master. */
 
 struct master_role {
-    struct sl_local_role_options options;
+    struct sl_role_options options;
+    struct sl_settings settings;
     struct sl_loop *loop;
     struct sl_state_loop_executor executor;
     struct sl_state_store *store;
     struct sl_rpc *rpc;
-    struct sl_launcher_local *launcher;
+    /* One of them. */
+    struct sl_launcher_local *local;
+    struct sl_launcher_standalone *standalone;
     struct sl_topology_master *master;
     struct watched guardian;
     struct sl_signal *term;
@@ -273,7 +267,7 @@ static void
 guardian_ended(void *ctx)
 {
     struct master_role *self = ctx;
-    struct sl_local_role_options options = self->options;
+    struct sl_role_options options = self->options;
     int64_t pid = 0;
     watched_close(&self->guardian);
     options.partner_pid = getpid();
@@ -293,42 +287,82 @@ store_closed(void *arg)
     self->is_closed = true;
 }
 
+static void
+launcher_failed(void *ctx, const char *reason)
+{
+    role_ended(ctx, SL_EUNAVAIL, reason);
+}
+
+/* A local topology has its workers as children; else supervisors have them. */
+static struct sl_launcher
+make_launcher(struct master_role *self)
+{
+    const struct sl_role_options *options = &self->options;
+    if (options->supervisor == NULL) {
+        struct sl_launcher_local_options local = {
+            .loop = self->loop,
+            .program = options->program,
+            .state_url = options->state_url,
+            .topology = options->topology,
+            .log_dir = options->logs,
+        };
+        self->local = sl_launcher_local_new(&local);
+        return sl_launcher_local_seam(self->local);
+    }
+    struct sl_launcher_standalone_options standalone = {
+        .rpc = self->rpc,
+        .store = self->store,
+        .topology = options->topology,
+        .settings = &self->settings,
+        .on_fatal = launcher_failed,
+        .ctx = self,
+    };
+    self->standalone = sl_launcher_standalone_new(&standalone);
+    return sl_launcher_standalone_seam(self->standalone);
+}
+
+static int
+listen_at(struct sl_rpc *rpc, const char *host)
+{
+    struct sl_address address = {.kind = SL_ADDRESS_TCP};
+    char text[SL_ADDRESS_TEXT_SIZE];
+    if (strlen(host) >= sizeof(address.host)) {
+        return sl_err_set(SL_EINVAL, "host %.64s is too long", host);
+    }
+    snprintf(address.host, sizeof(address.host), "%s", host);
+    return sl_rpc_listen(rpc, sl_address_format(&address, text, sizeof(text)));
+}
+
 static int
 master_role_open(struct master_role *self)
 {
-    const struct sl_local_role_options *options = &self->options;
-    struct sl_rpc_options rpc = {.role = SL_ROLE_TOPOLOGY_MASTER, .name = options->topology};
+    const struct sl_role_options *options = &self->options;
+    const struct sl_settings *settings = &self->settings;
+    struct sl_rpc_options rpc = {.role = SL_ROLE_TOPOLOGY_MASTER,
+                                 .name = options->topology,
+                                 .secret = options->secret,
+                                 .secret_size = options->secret_len};
     struct sl_state_open_options state = {0};
-    struct sl_settings settings =
-        options->settings != NULL ? *options->settings : sl_settings_default();
-    struct sl_launcher_local_options launcher = {
-        .loop = self->loop,
-        .program = options->program,
-        .state_url = options->state_url,
-        .topology = options->topology,
-        .log_dir = options->logs,
-    };
-    sl_settings_apply_rpc(&settings, &rpc);
-    sl_settings_apply_state(&settings, &state);
+    sl_settings_apply_rpc(settings, &rpc);
+    sl_settings_apply_state(settings, &state);
     self->store = sl_state_open_new(options->state_url, &self->executor.executor, &state);
     if (self->store == NULL) {
         return sl_err_last()->code;
     }
     self->rpc = sl_rpc_new(self->loop, &rpc);
-    int rc = sl_rpc_listen(self->rpc, "127.0.0.1:0");
+    int rc = listen_at(self->rpc, options->host != NULL ? options->host : "127.0.0.1");
     if (rc != 0) {
         return rc;
     }
-    self->launcher = sl_launcher_local_new(&launcher);
     struct sl_topology_master_options master = {
         .rpc = self->rpc,
         .store = self->store,
         .topology = options->topology,
-        .launcher = sl_launcher_local_seam(self->launcher),
+        .launcher = make_launcher(self),
         .guardian_pid = (uint64_t)options->partner_pid,
         .pid = (uint64_t)getpid(),
-        .heartbeat_interval_ms = (uint64_t)settings.heartbeat_interval_ms,
-        .heartbeat_timeout_ms = (uint64_t)settings.heartbeat_timeout_ms,
+        .heartbeat_interval_ms = (uint64_t)settings->heartbeat_interval_ms,
+        .heartbeat_timeout_ms = (uint64_t)settings->heartbeat_timeout_ms,
         .on_end = role_ended,
         .ctx = self,
     };
@@ -347,7 +381,8 @@ master_role_close(struct master_role *self)
     }
     watched_close(&self->guardian);
     sl_topology_master_free(self->master);
-    sl_launcher_local_free(self->launcher);
+    sl_launcher_local_free(self->local);
+    sl_launcher_standalone_free(self->standalone);
     if (self->rpc != NULL) {
         sl_rpc_free(self->rpc);
     }
@@ -362,9 +397,11 @@ master_role_close(struct master_role *self)
 }
 
 int
-sl_topology_master_run(const struct sl_local_role_options *options)
+sl_topology_master_run(const struct sl_role_options *options, const struct sl_settings *settings)
 {
-    struct master_role self = {.options = *options, .guardian = {.fd = -1}};
+    struct master_role self = {.options = *options,
+                               .settings = settings != NULL ? *settings : sl_settings_default(),
+                               .guardian = {.fd = -1}};
     int rc = sl_loop_new(&self.loop);
     if (rc != 0) {
         return rc;

@@ -8,25 +8,14 @@
  *
  * Each is watched by another one, and all of them go when the topology is killed. Both functions
  * run until then, on a loop of their own.
+ *
+ * A topology master in a cluster with supervisors is started anew by its supervisor, and its
+ * workers by theirs.
  */
 
-#include <stdint.h>
+#include "cluster/roles.h"
 
 struct sl_settings;
-
-struct sl_local_role_options {
-    const char *state_url;
-    const char *topology;
-    /* Path of the streamlua program. */
-    const char *program;
-    /* Folder of the topology's logs. */
-    const char *logs;
-    /* Of the guardian: a topology master that runs already; of the topology master: its guardian;
-     * or 0. */
-    int64_t partner_pid;
-    /* Borrowed; NULL for all defaults. */
-    const struct sl_settings *settings;
-};
 
 enum {
     SL_GUARDIAN_BACKOFF_MS = 50,
@@ -36,14 +25,14 @@ enum {
     SL_ROLE_AGAIN = 75,
 };
 
-/* Return the exit code of the process. */
-int sl_guardian_run(const struct sl_local_role_options *options);
-int sl_topology_master_run(const struct sl_local_role_options *options);
+/* Return the exit code of the process. Settings NULL means all defaults. */
+int sl_guardian_run(const struct sl_role_options *options, const struct sl_settings *settings);
+int sl_topology_master_run(const struct sl_role_options *options,
+                           const struct sl_settings *settings);
 
 /*
  * Starts a guardian that outlives the caller; its output goes to the folder of logs. Returns 0 with
  * its process id.
  */
 struct sl_loop;
-int sl_guardian_start(struct sl_loop *loop, const struct sl_local_role_options *options,
-                      int64_t *pid);
+int sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, int64_t *pid);

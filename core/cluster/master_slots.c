@@ -417,6 +417,26 @@ handle_disconnect(void *ctx, struct sl_rpc_request *request)
 }
 
 static void
+handle_worker_state(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_master_slots *self = ctx;
+    struct sl_slot_worker state;
+    struct sl_arena arena;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    sl_arena_create(&arena, 0, 64 * 1024);
+    if (sl_slot_worker_decode(body, size, &arena, &state) != 0) {
+        sl_rpc_refuse_last(request);
+    } else {
+        if (self->options.on_worker_state != NULL) {
+            self->options.on_worker_state(self->options.ctx, &state);
+        }
+        sl_rpc_reply(request, NULL, 0);
+    }
+    sl_arena_destroy(&arena);
+}
+
+static void
 handle_heartbeat(void *ctx, struct sl_rpc_request *request)
 {
     struct sl_master_slots *self = ctx;
@@ -432,6 +452,7 @@ handle_identify(void *ctx, struct sl_rpc_request *request)
 static const struct sl_rpc_method methods[] = {
     {SL_TM_REGISTER_SUPERVISOR, handle_register_supervisor},
     {SL_TM_OFFER_SLOTS, handle_offer_slots},
+    {SL_TM_WORKER_STATE, handle_worker_state},
     {SL_TM_FAIL_SLOT, handle_slot_failed},
     {SL_TM_ALLOCATION_FAILED, handle_slot_failed},
     {SL_TM_DISCONNECT_SUPERVISOR, handle_disconnect},
@@ -633,6 +654,19 @@ void
 sl_master_slots_release(struct sl_master_slots *self, uint64_t request, const char *cause)
 {
     sl_slot_pool_release(&self->pool, request, cause);
+}
+
+void
+sl_master_slots_give_back(struct sl_master_slots *self, uint64_t request, const char *cause)
+{
+    sl_slot_pool_give_back(&self->pool, request, cause);
+}
+
+struct sl_rpc_gateway *
+sl_master_slots_supervisor(const struct sl_master_slots *self, const char *supervisor)
+{
+    const struct sl_peer *peer = sl_map_bytes_get_str(&self->supervisors, supervisor);
+    return peer != NULL ? peer->gateway : NULL;
 }
 
 struct sl_slot_pool *

@@ -11,6 +11,7 @@
 
 #include "cluster/peer.h"
 #include "cluster/slot_pool.h"
+#include "cluster/supervisor_messages.h"
 #include "rpc/connections.h"
 
 struct sl_master_slots;
@@ -36,6 +37,8 @@ struct sl_master_slots_options {
     void (*on_slot_failed)(void *ctx, uint64_t request, enum sl_slot_failure kind,
                            const char *reason);
     void (*on_slot_lost)(void *ctx, uint64_t request, uint64_t allocation, const char *cause);
+    /* A supervisor tells of the process in a slot; borrowed for the call. May be NULL. */
+    void (*on_worker_state)(void *ctx, const struct sl_slot_worker *state);
     /* A worker registered (its message is borrowed for the call), or is lost. NULL: workers
      * register elsewhere. */
     void (*on_worker)(void *ctx, const struct sl_register_peer *worker);
@@ -61,6 +64,13 @@ void sl_master_slots_rm_leader(struct sl_master_slots *master, const char *addre
 void sl_master_slots_request(struct sl_master_slots *master, uint64_t request,
                              const struct sl_slot_wish *wish);
 void sl_master_slots_release(struct sl_master_slots *master, uint64_t request, const char *cause);
+
+/* The request is not needed any more, nor is its slot: the supervisor gets it back at once. */
+void sl_master_slots_give_back(struct sl_master_slots *master, uint64_t request, const char *cause);
+
+/* The supervisor's endpoint, borrowed for the turn; NULL when it is not registered here. */
+struct sl_rpc_gateway *sl_master_slots_supervisor(const struct sl_master_slots *master,
+                                                  const char *supervisor);
 
 /* The pool, to look at. */
 struct sl_slot_pool *sl_master_slots_pool(struct sl_master_slots *master);

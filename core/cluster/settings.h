@@ -50,6 +50,8 @@
              "A slot that its topology does not use for so long is given back.")                   \
     DURATION(slot_timeout, SL_SLOT_TABLE_TIMEOUT_MS, 1,                                            \
              "A reserved slot that is not in use by then is free again.")                          \
+    DURATION(slot_orphan_timeout, SL_SUPERVISOR_ORPHAN_MS, 1,                                      \
+             "Longest time that a worker's slot is without a topology master; the worker ends.")   \
     DURATION(slot_start_up_time, SL_SLOT_START_UP_MS, 0,                                           \
              "How long a new master waits for supervisors before it fails what none could serve.") \
     VALUE(slots_max, SL_SETTING_NUMBER, 0, 0, "Most slots of a cluster; 0 is no limit.")           \

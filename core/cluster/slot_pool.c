@@ -465,6 +465,21 @@ sl_slot_pool_release(struct sl_slot_pool *pool, uint64_t id, const char *cause)
     }
 }
 
+void
+sl_slot_pool_give_back(struct sl_slot_pool *pool, uint64_t id, const char *cause)
+{
+    struct slot *slot = sl_map_u64_get_ptr(&pool->served, id);
+    if (slot == NULL) {
+        sl_slot_pool_release(pool, id, cause);
+        return;
+    }
+    char *name = sl_strdup(slot->supervisor->name);
+    uint64_t allocation = slot->allocation;
+    forget_slot(pool, slot);
+    pool->ops.free_slot(pool->ops.ctx, name, allocation, cause);
+    sl_free(name);
+}
+
 bool
 sl_slot_pool_register_supervisor(struct sl_slot_pool *pool, const char *name)
 {

@@ -129,6 +129,9 @@ bool sl_slot_pool_allocate_available(struct sl_slot_pool *pool, uint64_t request
  * served one serves the next or becomes available. Unknown ids are ignored. */
 void sl_slot_pool_release(struct sl_slot_pool *pool, uint64_t request, const char *cause);
 
+/* The same, but the slot of a served request goes back to its supervisor at once. */
+void sl_slot_pool_give_back(struct sl_slot_pool *pool, uint64_t request, const char *cause);
+
 /* Supervisors whose offers are taken; true when the name was new. */
 bool sl_slot_pool_register_supervisor(struct sl_slot_pool *pool, const char *supervisor);
 

@@ -17,6 +17,7 @@ sl_slot_table_create(struct sl_slot_table *table, struct sl_loop *loop, const ui
     table->loop = loop;
     table->ops = *ops;
     table->timeout_ms = timeout_ms;
+    table->orphan_timeout_ms = timeout_ms;
     table->count = count;
     table->slots = sl_calloc(count + 1, sizeof(*table->slots));
     for (size_t i = 0; i < count; i++) {
@@ -71,7 +72,9 @@ timed_out(void *ctx, uint64_t ticket)
 static void
 start_timer(struct sl_held_slot *slot)
 {
-    sl_timer_start(slot->table->loop, &slot->timer, slot->table->timeout_ms, timed_out, slot);
+    const struct sl_slot_table *table = slot->table;
+    sl_timer_start(table->loop, &slot->timer,
+                   slot->tasks > 0 ? table->orphan_timeout_ms : table->timeout_ms, timed_out, slot);
 }
 
 int

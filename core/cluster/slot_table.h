@@ -55,13 +55,15 @@ struct sl_slot_table {
     struct sl_loop *loop;
     struct sl_slot_table_ops ops;
     uint64_t timeout_ms;
+    /* Of a slot in which tasks run: how long they may be without a topology master. */
+    uint64_t orphan_timeout_ms;
     struct sl_held_slot *slots;
     size_t count;
     /* allocation -> slot. */
     struct sl_map_u64 by_allocation;
 };
 
-/* `ports` become slots, all with one profile. */
+/* `ports` become slots, all with one profile. The orphan time-out is timeout_ms at first. */
 void sl_slot_table_create(struct sl_slot_table *table, struct sl_loop *loop, const uint32_t *ports,
                           size_t count, const struct sl_profile *profile, uint64_t timeout_ms,
                           const struct sl_slot_table_ops *ops);

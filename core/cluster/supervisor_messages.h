@@ -6,10 +6,10 @@
  *     method (rpc/messages.h)   from              body                 answer
  *     SL_SV_START_MASTER        master            sl_start_master      none, when the process runs
  *     SL_SV_STOP_MASTER         master            sl_start_master      none, when it has ended
- *     SL_SV_START_WORKER        topology master   sl_worker_command    sl_worker_state
- *     SL_SV_RESTART_WORKER      topology master   sl_worker_command    sl_worker_state
+ *     SL_SV_START_WORKER        topology master   sl_worker_command    sl_slot_worker
+ *     SL_SV_RESTART_WORKER      topology master   sl_worker_command    sl_slot_worker
  *     SL_SV_STOP_WORKER         topology master   sl_worker_command    none, when it has ended
- *     SL_TM_WORKER_STATE        supervisor        sl_worker_state      none
+ *     SL_TM_WORKER_STATE        supervisor        sl_slot_worker      none
  */
 
 #include <stdbool.h>
@@ -52,7 +52,7 @@ struct sl_worker_command {
     const char *cwd;
 };
 
-struct sl_worker_state {
+struct sl_slot_worker {
     const char *resource;
     const char *topology;
     uint64_t allocation;
@@ -66,7 +66,7 @@ struct sl_worker_state {
 void sl_supervisor_node_encode(const struct sl_supervisor_node *message, struct sl_buf *out);
 void sl_start_master_encode(const struct sl_start_master *message, struct sl_buf *out);
 void sl_worker_command_encode(const struct sl_worker_command *message, struct sl_buf *out);
-void sl_worker_state_encode(const struct sl_worker_state *message, struct sl_buf *out);
+void sl_slot_worker_encode(const struct sl_slot_worker *message, struct sl_buf *out);
 
 /* Decoders: 0, SL_EPROTO or SL_ELIMIT; everything lies in the arena. Names are checked as names,
  * ports as 1..65535. */
@@ -76,5 +76,5 @@ int sl_start_master_decode(const uint8_t *data, size_t size, struct sl_arena *ar
                            struct sl_start_master *message);
 int sl_worker_command_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                              struct sl_worker_command *message);
-int sl_worker_state_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                           struct sl_worker_state *message);
+int sl_slot_worker_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                          struct sl_slot_worker *message);

@@ -155,7 +155,7 @@ sl_worker_command_decode(const uint8_t *data, size_t size, struct sl_arena *aren
 }
 
 void
-sl_worker_state_encode(const struct sl_worker_state *message, struct sl_buf *out)
+sl_slot_worker_encode(const struct sl_slot_worker *message, struct sl_buf *out)
 {
     Streamlua__WorkerState packed = STREAMLUA__WORKER_STATE__INIT;
     packed.resource = sl_pb_text(message->resource);
@@ -169,8 +169,8 @@ sl_worker_state_encode(const struct sl_worker_state *message, struct sl_buf *out
 }
 
 int
-sl_worker_state_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                       struct sl_worker_state *message)
+sl_slot_worker_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                      struct sl_slot_worker *message)
 {
     Streamlua__WorkerState *packed;
     int rc = unpack(&streamlua__worker_state__descriptor, data, size, arena, &packed);
@@ -184,13 +184,13 @@ sl_worker_state_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
         rc = sl_err_set(SL_EPROTO, "the state of a worker names no container");
     }
     if (rc == 0) {
-        *message = (struct sl_worker_state){.resource = packed->resource,
-                                            .topology = packed->topology,
-                                            .allocation = packed->allocation,
-                                            .container = packed->container,
-                                            .pid = packed->pid,
-                                            .restarts = packed->restarts,
-                                            .text = packed->text};
+        *message = (struct sl_slot_worker){.resource = packed->resource,
+                                           .topology = packed->topology,
+                                           .allocation = packed->allocation,
+                                           .container = packed->container,
+                                           .pid = packed->pid,
+                                           .restarts = packed->restarts,
+                                           .text = packed->text};
     }
     return rc;
 }

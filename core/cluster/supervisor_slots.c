@@ -305,6 +305,18 @@ handle_tm_heartbeat(void *ctx, struct sl_rpc_request *request)
     sl_peer_answer_heartbeat(&self->tm_heartbeats, self->options.identity->resource, request);
 }
 
+static void
+handle_process(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_supervisor_slots *self = ctx;
+    if (self->options.on_request != NULL) {
+        self->options.on_request(self->options.ctx, request);
+    } else {
+        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_EUNAVAIL, "%s starts no processes",
+                      self->options.identity->resource);
+    }
+}
+
 static const struct sl_rpc_method methods[] = {
     {SL_SV_REQUEST_SLOT, handle_request_slot},
     {SL_SV_FREE_SLOT, handle_free_slot},
@@ -315,6 +327,11 @@ static const struct sl_rpc_method methods[] = {
     {SL_SV_HEARTBEAT_OF_RESOURCE_MANAGER, handle_rm_heartbeat},
     {SL_SV_HEARTBEAT_OF_TOPOLOGY_MASTER, handle_tm_heartbeat},
     {SL_SV_IDENTIFY, handle_identify},
+    {SL_SV_START_MASTER, handle_process},
+    {SL_SV_STOP_MASTER, handle_process},
+    {SL_SV_START_WORKER, handle_process},
+    {SL_SV_RESTART_WORKER, handle_process},
+    {SL_SV_STOP_WORKER, handle_process},
 };
 
 int
@@ -354,6 +371,9 @@ sl_supervisor_slots_new(const struct sl_supervisor_slots_options *options,
     sl_arena_create(&self->arena, 0, 1024 * 1024);
     sl_slot_table_create(&self->table, self->loop, options->ports, options->port_count,
                          &options->identity->default_profile, options->slot_timeout_ms, &table);
+    if (options->orphan_timeout_ms != 0) {
+        self->table.orphan_timeout_ms = options->orphan_timeout_ms;
+    }
     sl_heartbeats_create(&self->rm_heartbeats, self->loop, false, &options->heartbeat, &rm_beats);
     sl_heartbeats_create(&self->tm_heartbeats, self->loop, false, &options->heartbeat, &tm_beats);
     start_registration_limit(self);
@@ -382,6 +402,43 @@ sl_supervisor_slots_free(struct sl_supervisor_slots *self)
     sl_map_bytes_destroy(&self->topologies);
     sl_arena_destroy(&self->arena);
     sl_free(self);
+}
+
+bool
+sl_supervisor_slots_take_over(struct sl_supervisor_slots *self, const char *topology, uint32_t port,
+                              uint64_t allocation)
+{
+    const struct sl_held_slot *occupant;
+    struct sl_profile profile = sl_profile_unknown();
+    if (sl_slot_table_allocate(&self->table, port, topology, allocation, &profile, &occupant) !=
+        0) {
+        return false;
+    }
+    if (sl__sv_find_topology(self, topology) == NULL &&
+        sl__sv_add_topology(self, topology) == NULL) {
+        sl_slot_table_free(&self->table, allocation, "its leader can not be watched");
+        return false;
+    }
+    sl_slot_table_add_task(&self->table, allocation);
+    sl_slot_table_deactivate(&self->table, topology);
+    return true;
+}
+
+void
+sl_supervisor_slots_tell(struct sl_supervisor_slots *self, const char *topology, uint32_t method,
+                         const struct sl_buf *body)
+{
+    const struct sl__sv_topology *known = sl__sv_find_topology(self, topology);
+    if (known != NULL && sl__sv_tm_gateway(known) != NULL) {
+        sl_rpc_send(sl__sv_tm_gateway(known), method, body->data, body->size);
+    }
+}
+
+uint64_t
+sl_supervisor_slots_topology_token(const struct sl_supervisor_slots *self, const char *topology)
+{
+    const struct sl__sv_topology *known = sl__sv_find_topology(self, topology);
+    return known != NULL && known->has_leader ? known->token : 0;
 }
 
 bool

@@ -40,6 +40,9 @@ struct sl_worker_role_options {
     const char *host;
     /* 0 = the system chooses. */
     int32_t data_port;
+    /* The supervisor that started it, and the port of its slot; NULL and 0: none. */
+    const char *supervisor;
+    int32_t slot_port;
     /* Of the state manager; NULL = there is no topology master, its owner tells the role the peers.
      */
     const char *state_url;

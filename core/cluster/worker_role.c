@@ -46,6 +46,7 @@ struct sl_worker_role {
     struct sl_settings settings;
     char topology[SL_NAME_MAX + 1];
     char host[SL_ADDRESS_HOST_SIZE];
+    char supervisor[SL_NAME_MAX + 1];
     char resource[SL_NAME_MAX + 1];
     char data_address[SL_ADDRESS_TEXT_SIZE];
     uint8_t *secret;
@@ -794,7 +795,8 @@ start_control(struct sl_worker_role *self)
     self->identity.address = sl_rpc_address(self->rpc);
     self->identity.resource = self->resource;
     self->identity.process = sl_random_u64(sl_loop_random(self->loop));
-    self->identity.supervisor = "";
+    self->identity.supervisor = self->supervisor;
+    self->identity.port = (uint32_t)self->options.slot_port;
     self->identity.data_address = self->data_address;
     self->identity.container = self->options.container;
     self->identity.pid = (uint64_t)getpid();
@@ -837,7 +839,8 @@ check(struct sl_worker *worker, const struct sl_worker_role_options *options)
         options->host == NULL || options->host[0] == '\0' ||
         strlen(options->host) >= SL_ADDRESS_HOST_SIZE || options->container < 0 ||
         options->container > SL_REMOTE_PEER_MAX || options->data_port < 0 ||
-        options->data_port > 65535 ||
+        options->data_port > 65535 || options->slot_port < 0 || options->slot_port > 65535 ||
+        (options->supervisor != NULL && strlen(options->supervisor) > SL_NAME_MAX) ||
         !(options->no_master_ms >= 0 && options->no_master_ms < 1e12)) {
         return sl_err_set(SL_EINVAL, "options of the worker's role are out of range");
     }
@@ -868,6 +871,9 @@ sl_worker_role_new(struct sl_worker *worker, const struct sl_worker_role_options
     self->settings = *settings;
     snprintf(self->topology, sizeof(self->topology), "%s", options->topology);
     snprintf(self->host, sizeof(self->host), "%s", options->host);
+    if (options->supervisor != NULL) {
+        snprintf(self->supervisor, sizeof(self->supervisor), "%s", options->supervisor);
+    }
     snprintf(self->resource, sizeof(self->resource), "container-%d", options->container);
     if (options->secret_len > 0) {
         self->secret = sl_alloc(options->secret_len);

@@ -1,7 +1,7 @@
 -- Commands that are the bodies of processes and are not meant to be typed. They take everything from
 -- their command line, because their working folder and environment are not those of a user.
 --
---   return role.command('guardian', 'Restart ...', function(C, state, args, settings) return 0 end)
+--   return role.command('guardian', 'Restart ...', function(C, options, settings) return 0 end)
 
 local abi = require 'streamlua.abi'
 local control = require 'streamlua.conf.control'
@@ -15,11 +15,31 @@ local M = {}
 ---@return string
 function M.program() return libc.realpath('/proc/self/exe') end
 
+--- Runs the body of a role with the settings of the control plane; an error of it ends the command.
+---@param context table
+---@param name string of the command
+---@param given table fields of `type`; it keeps the texts that C borrows
+---@param type string the struct that the body gets
+---@param run fun(C: any, options: ffi.cdata*, settings: ffi.cdata*): integer returns the exit code or
+--- a negative SL_E code
+---@return integer
+function M.run(context, name, given, type, run)
+  local settings, wrong = control.settings(context.settings)
+  if not settings then context:fail('invalid', 'settings', tostring(wrong)) end
+  local secret = context.settings.secret
+  given.program, given.secret, given.secret_len = M.program(), secret, secret and #secret or 0
+  local code = run(abi.C, abi.ffi.new(type, given), settings)
+  if code < 0 then
+    local _, failure = err.last()
+    context:fail_with(failure, name)
+  end
+  return code
+end
+
 --- Makes the command of a role.
 ---@param name string
 ---@param summary string
----@param run fun(C: any, state: string, args: table, settings: ffi.cdata*): integer returns the exit
---- code; settings is a `struct sl_settings *`
+---@param run fun(C: any, options: ffi.cdata*, settings: ffi.cdata*): integer returns the exit code
 ---@return table command
 function M.command(name, summary, run)
   return {
@@ -30,17 +50,20 @@ function M.command(name, summary, run)
       command:option('--logs', "Folder of the topology's logs."):argname('DIR'):count(1)
       command:option('--partner', 'Process that watches this one.'):argname('PID'):default('0')
         :convert(parser.integer(0))
+      command:option('--supervisor', 'Supervisor that started it.'):argname('ID')
+      command:option('--host', 'Where it listens and is reached.'):argname('HOST')
+      command:option('--port', 'Port of its slot.'):argname('PORT'):convert(parser.integer(1, 65535))
     end,
     run = function(context, args)
       if not args.global_state then context:fail('usage', name, '--state is needed') end
-      local settings, wrong = control.settings(context.settings)
-      if not settings then context:fail('invalid', 'settings', tostring(wrong)) end
-      local code = run(abi.C, args.global_state, args, settings)
-      if code < 0 then
-        local _, failure = err.last()
-        context:fail_with(failure, name)
+      if args.supervisor and not (args.host and args.port) then
+        context:fail('usage', name, '--supervisor needs --host and --port')
       end
-      return code
+      return M.run(context, name, {
+        state_url = args.global_state, topology = args.topology, logs = args.logs,
+        partner_pid = args.partner, supervisor = args.supervisor, host = args.host,
+        port = args.port,
+      }, 'struct sl_role_options', run)
     end,
   }
 end

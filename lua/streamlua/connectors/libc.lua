@@ -33,6 +33,7 @@ void _exit(int code);
 int mkdir(const char *path, unsigned int mode);
 int unlink(const char *path);
 char *realpath(const char *path, char *resolved);
+long sysconf(int name);
 void *malloc(size_t size);
 void *realloc(void *data, size_t size);
 void free(void *data);
@@ -214,6 +215,13 @@ function M.columns(fd)
     return size.columns
   end
 end
+
+-- Of <unistd.h>.
+local PROCESSORS_ONLINE = 84
+
+--- How many processors this machine has; at least 1.
+---@return integer
+function M.processors() return math.max(1, tonumber(C.sysconf(PROCESSORS_ONLINE))) end
 
 --- Path without symbolic links, or nil and the reason.
 function M.realpath(path)

@@ -720,6 +720,37 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- The state of one partition of a stateful stream; see batch/state_map.h.
 ---@class sl_state_map: ffi.cdata*
 
+--- A topology master, or a guardian.
+---@class sl_role_options: ffi.cdata*
+---@field state_url ffi.cdata*
+---@field topology ffi.cdata*
+---@field program ffi.cdata*
+---@field logs ffi.cdata*
+---@field partner_pid ffi.cdata*
+---@field supervisor ffi.cdata*
+---@field host ffi.cdata*
+---@field port integer
+---@field secret ffi.cdata*
+---@field secret_len integer
+
+--- A supervisor.
+---@class sl_supervisor_role_options: ffi.cdata*
+---@field state_url ffi.cdata*
+---@field program ffi.cdata*
+---@field cluster ffi.cdata*
+---@field config ffi.cdata*
+---@field id ffi.cdata*
+---@field host ffi.cdata*
+---@field folder ffi.cdata*
+---@field logs ffi.cdata*
+---@field first_port integer
+---@field last_port integer
+---@field cpu_cores number
+---@field ram_bytes number
+---@field is_drained boolean
+---@field secret ffi.cdata*
+---@field secret_len integer
+
 --- A component of a plan.
 ---@class sl_plan_component: ffi.cdata*
 ---@field name ffi.cdata*
@@ -865,6 +896,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field container integer
 ---@field host ffi.cdata*
 ---@field data_port integer
+---@field supervisor ffi.cdata*
+---@field slot_port integer
 ---@field state_url ffi.cdata*
 ---@field secret ffi.cdata*
 ---@field secret_len integer
@@ -3093,28 +3126,24 @@ function C.sl_abi_cluster_kill(cluster, topology, wait_ms, timeout_ms) end
 ---@return ffi.cdata*
 function C.sl_abi_package_hash(package) end
 
---- The bodies of the processes of a local topology: they run until they are told to end, and return
---- the exit code. The guardian starts the topology master anew whenever it dies; master_pid, when it
---- is not 0, is one that runs already. logs is the topology's own folder; settings NULL means all
---- defaults.
----@param state_url string|ffi.cdata*
----@param topology string|ffi.cdata*
----@param program string|ffi.cdata*
----@param logs string|ffi.cdata*
----@param master_pid number
+--- The guardian of a local topology, which starts its topology master anew whenever it dies.
+---@param options sl_role_options|ffi.cdata*
 ---@param settings sl_settings|ffi.cdata*
 ---@return integer
-function C.sl_abi_role_guardian(state_url, topology, program, logs, master_pid, settings) end
+function C.sl_abi_role_guardian(options, settings) end
 
---- The topology master, which starts and watches the workers.
----@param state_url string|ffi.cdata*
----@param topology string|ffi.cdata*
----@param program string|ffi.cdata*
----@param logs string|ffi.cdata*
----@param guardian_pid number
+--- The topology master, which has the workers started, and watches them.
+---@param options sl_role_options|ffi.cdata*
 ---@param settings sl_settings|ffi.cdata*
 ---@return integer
-function C.sl_abi_role_topology_master(state_url, topology, program, logs, guardian_pid, settings) end
+function C.sl_abi_role_topology_master(options, settings) end
+
+--- A supervisor. SL_EINVAL: no slots; SL_EEXIST: there is one of that name; SL_EFENCED: it would
+--- listen where other machines reach it, without a secret; SL_EUNAVAIL: no master for too long.
+---@param options sl_supervisor_role_options|ffi.cdata*
+---@param settings sl_settings|ffi.cdata*
+---@return integer
+function C.sl_abi_role_supervisor(options, settings) end
 
 --- Reads the code of a topology from the state manager and writes it to files in a folder of their
 --- own; blocks for up to 30 s. NULL with the error set: SL_ENOTFOUND, SL_EUNAVAIL, SL_ETIMEOUT,

@@ -148,6 +148,8 @@ local function start_role(self, options)
     container = options.container,
     host = options.host,
     data_port = options.data_port or 0,
+    supervisor = options.supervisor,
+    slot_port = options.supervisor and options.data_port or 0,
     state_url = options.state_url,
     secret = options.secret,
     secret_len = options.secret and #options.secret or 0,
@@ -215,6 +217,7 @@ end
 ---@field fixed? table a fixed plan: { topology_id=, containers = {{id=, identity=, host=, port=}},
 ---tasks = {{id=, component=, index=, container=}}, groups? = {[component] = {task}} }
 ---@field data_port? integer
+---@field supervisor? string that started it; data_port is then its slot's
 ---@field identity? string 32 hexadecimal digits
 ---@field ttl_ms? number ends after so long
 ---@field ends_when_finished? boolean with a fixed plan: ends when all its tasks have finished

@@ -76,7 +76,7 @@ test_commands_and_answers_come_back(void **state)
     struct sl_buf bytes = {0};
     struct sl_start_master master = {"words", 6800};
     struct sl_worker_command command = {"words", 5, 6, 7, "/srv"};
-    struct sl_worker_state worker = {"s1", "words", 5, 7, 99, 3, "exit code 1"};
+    struct sl_slot_worker worker = {"s1", "words", 5, 7, 99, 3, "exit code 1"};
     sl_arena_create(&arena, 0, 0);
 
     sl_start_master_encode(&master, &bytes);
@@ -96,9 +96,9 @@ test_commands_and_answers_come_back(void **state)
     assert_string_equal(command.cwd, "/srv");
 
     sl_buf_clear(&bytes);
-    sl_worker_state_encode(&worker, &bytes);
+    sl_slot_worker_encode(&worker, &bytes);
     memset(&worker, 0, sizeof(worker));
-    assert_int_equal(sl_worker_state_decode(bytes.data, bytes.size, &arena, &worker), 0);
+    assert_int_equal(sl_slot_worker_decode(bytes.data, bytes.size, &arena, &worker), 0);
     assert_string_equal(worker.resource, "s1");
     assert_string_equal(worker.topology, "words");
     assert_int_equal(worker.allocation, 5);
@@ -117,11 +117,11 @@ test_empty_commands_are_refused(void **state)
     struct sl_arena arena;
     struct sl_start_master master;
     struct sl_worker_command command;
-    struct sl_worker_state worker;
+    struct sl_slot_worker worker;
     sl_arena_create(&arena, 0, 0);
     assert_int_equal(sl_start_master_decode(NULL, 0, &arena, &master), SL_EPROTO);
     assert_int_equal(sl_worker_command_decode(NULL, 0, &arena, &command), SL_EPROTO);
-    assert_int_equal(sl_worker_state_decode(NULL, 0, &arena, &worker), SL_EPROTO);
+    assert_int_equal(sl_slot_worker_decode(NULL, 0, &arena, &worker), SL_EPROTO);
     sl_arena_destroy(&arena);
 }
 

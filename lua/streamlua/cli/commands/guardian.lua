@@ -3,7 +3,4 @@
 local role = require 'streamlua.cli.role'
 
 return role.command('guardian', 'Restart the topology master of a local topology.',
-  function(C, state, args, settings)
-    return C.sl_abi_role_guardian(state, args.topology, role.program(), args.logs, args.partner,
-      settings)
-  end)
+  function(C, options, settings) return C.sl_abi_role_guardian(options, settings) end)

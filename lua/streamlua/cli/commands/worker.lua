@@ -7,6 +7,7 @@ local error_lines = require 'streamlua.cli.error_lines'
 local err = require 'streamlua.err'
 local json = require 'streamlua.json'
 local load = require 'streamlua.topology.load'
+local parser = require 'streamlua.cli.parser'
 local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
 
@@ -81,6 +82,9 @@ return {
     command:option('--container', 'Number of its container.'):argname('N'):convert(whole):count(1)
     command:option('--topology', 'Name of the topology.'):argname('NAME')
     command:option('--host', 'Where it listens and is reached.'):argname('HOST'):default('127.0.0.1')
+    command:option('--supervisor', 'Supervisor that started it.'):argname('ID')
+    command:option('--port', 'Port of its slot, on which it listens for the other workers.')
+      :argname('PORT'):convert(parser.integer(1, 65535))
     command:option('--plan', 'Fixed plan instead of a topology master.'):argname('FILE')
     command:argument('script', 'With a fixed plan: the topology.'):argname('SCRIPT'):args('?')
     command:option('--ttl', 'End after this time.'):argname('D'):convert(units.parse_duration)
@@ -95,6 +99,7 @@ return {
     local prepare = args.plan and with_fixed_plan or from_state_manager
     local topology, options = prepare(context, args, settings)
     options.container = args.container
+    options.supervisor, options.data_port = args.supervisor, args.port or options.data_port
     options.ttl_ms = args.ttl and args.ttl * 1000
     options.ends_when_finished = args.until_finished
     options.secret = context.settings.secret
