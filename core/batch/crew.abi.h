@@ -9,6 +9,19 @@ enum {
     SL_CREW_SIGNAL = -2,
     /* As the kind of a message to the owner: a member's thread has ended. */
     SL_CREW_ENDED = -3,
+    /* As the kind of a message to the owner: what became of the connection to another process, the
+       member is its number, the one byte enum sl_crew_peer_change. */
+    SL_CREW_PEER = -4,
+};
+
+enum sl_crew_peer_change {
+    /* It is connected; what was under way to one that was there before is lost. */
+    SL_CREW_PEER_CAME = 1,
+    /* The connection is broken, and stands again with nothing lost. */
+    SL_CREW_PEER_BROKE = 2,
+    SL_CREW_PEER_RESUMED = 3,
+    /* It will not come back. */
+    SL_CREW_PEER_LEFT = 4,
 };
 
 /* A message as its receiver sees it; the bytes are valid until the receiver's next message. */

@@ -49,6 +49,10 @@ struct sl_crew {
     bool is_closed;
     sl_crew_wake_fn wake;
     void *wake_ctx;
+    /* Guards the two below, and is held while one is called. */
+    pthread_rwlock_t forward_lock;
+    sl_crew_forward_fn forward;
+    void *forward_ctx;
     void *boot;
     size_t boot_len;
 };
@@ -159,6 +163,7 @@ sl_crew_new(int32_t members)
     }
     struct sl_crew *self = sl_calloc(1, sizeof(*self));
     pthread_mutex_init(&self->lock, NULL);
+    pthread_rwlock_init(&self->forward_lock, NULL);
     mailbox_create(&self->shared);
     mailbox_create(&self->owner);
     self->members = sl_calloc((size_t)members, sizeof(*self->members));
@@ -185,6 +190,7 @@ sl_crew_free(struct sl_crew *self)
     mailbox_destroy(&self->shared);
     mailbox_destroy(&self->owner);
     pthread_mutex_destroy(&self->lock);
+    pthread_rwlock_destroy(&self->forward_lock);
     sl_free(self->members);
     sl_free(self->boot);
     sl_free(self);
@@ -211,6 +217,15 @@ sl_crew_set_wake(struct sl_crew *self, sl_crew_wake_fn wake, void *ctx)
 {
     self->wake = wake;
     self->wake_ctx = ctx;
+}
+
+void
+sl_crew_set_forward(struct sl_crew *self, sl_crew_forward_fn forward, void *ctx)
+{
+    pthread_rwlock_wrlock(&self->forward_lock);
+    self->forward = forward;
+    self->forward_ctx = ctx;
+    pthread_rwlock_unlock(&self->forward_lock);
 }
 
 static void *
@@ -323,9 +338,28 @@ sl_crew_receive(struct sl_crew *self, int32_t member, bool takes_shared, int64_t
     return rc;
 }
 
+/* True when somebody else takes the message. */
+static bool
+forward(struct sl_crew *self, int32_t member, int32_t kind, const void *bytes, size_t len)
+{
+    if (kind <= 0) {
+        return false;
+    }
+    pthread_rwlock_rdlock(&self->forward_lock);
+    bool is_taken = self->forward != NULL;
+    if (is_taken) {
+        self->forward(self->forward_ctx, member, kind, bytes, len);
+    }
+    pthread_rwlock_unlock(&self->forward_lock);
+    return is_taken;
+}
+
 void
 sl_crew_post(struct sl_crew *self, int32_t member, int32_t kind, const void *bytes, size_t len)
 {
+    if (forward(self, member, kind, bytes, len)) {
+        return;
+    }
     struct letter *letter = letter_new(member, kind, bytes, len);
     pthread_mutex_lock(&self->lock);
     mailbox_put(&self->owner, letter);

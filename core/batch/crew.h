@@ -35,6 +35,17 @@ const void *sl_crew_boot(const struct sl_crew *self, size_t *len);
 /* Whom to wake when the owner gets a message; NULL: nobody. Not while threads run. */
 void sl_crew_set_wake(struct sl_crew *self, sl_crew_wake_fn wake, void *ctx);
 
+/* Takes what a member posts in the owner's place, on the member's thread. */
+typedef void (*sl_crew_forward_fn)(void *ctx, int32_t member, int32_t kind, const void *bytes,
+                                   size_t len);
+
+/*
+ * From now on messages of kinds above 0 go to `forward` and not to the owner; NULL: to the owner.
+ * Kind 0 says that a member can not go on, which concerns this process.
+ * When it returns no call of the one before is under way.
+ */
+void sl_crew_set_forward(struct sl_crew *self, sl_crew_forward_fn forward, void *ctx);
+
 /* Starts all threads. SL_ESYS when one can not be started: those that were are joined. */
 int sl_crew_start(struct sl_crew *self, sl_crew_main_fn main);
 

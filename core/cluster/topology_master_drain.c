@@ -84,7 +84,7 @@ start_round(struct sl_topology_master *self)
     drain->received = 0;
     drain->left = 0;
     drain->is_quiet = true;
-    sl_worker_drain_encode(left, &body);
+    sl_worker_drain_encode(left, self->phase == SL__TM_ENDING, &body);
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         struct sl__tm_worker *worker =
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);

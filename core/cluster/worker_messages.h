@@ -91,7 +91,8 @@ struct sl_worker_event {
 };
 
 void sl_worker_spouts_encode(bool is_active, struct sl_buf *out);
-void sl_worker_drain_encode(uint64_t time_limit_ms, struct sl_buf *out);
+/* is_last: the topology is going to be killed. */
+void sl_worker_drain_encode(uint64_t time_limit_ms, bool is_last, struct sl_buf *out);
 void sl_worker_drained_encode(const struct sl_worker_drained *message, struct sl_buf *out);
 void sl_worker_ready_encode(const struct sl_worker_ready *message, struct sl_buf *out);
 void sl_worker_export_encode(const struct sl_worker_export *message, struct sl_buf *out);
@@ -103,7 +104,8 @@ void sl_worker_event_encode(const struct sl_worker_event *message, struct sl_buf
 
 /* Decoders: 0, SL_EPROTO or SL_ELIMIT. Components are names; the hash of a piece was compared. */
 int sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active);
-int sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms);
+int sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms,
+                           bool *is_last);
 int sl_worker_drained_decode(const uint8_t *data, size_t size, struct sl_worker_drained *message);
 int sl_worker_ready_decode(const uint8_t *data, size_t size, struct sl_worker_ready *message);
 int sl_worker_export_decode(const uint8_t *data, size_t size, struct sl_arena *arena,

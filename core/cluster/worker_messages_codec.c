@@ -66,18 +66,21 @@ sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active)
 }
 
 void
-sl_worker_drain_encode(uint64_t time_limit_ms, struct sl_buf *out)
+sl_worker_drain_encode(uint64_t time_limit_ms, bool is_last, struct sl_buf *out)
 {
     Streamlua__WorkerDrain message = STREAMLUA__WORKER_DRAIN__INIT;
     message.time_limit_ms = time_limit_ms;
+    message.is_last = is_last;
     sl_message_pack(&message.base, out);
 }
 
 int
-sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms)
+sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms, bool *is_last)
 {
-    WITH_SMALL(streamlua__worker_drain__descriptor, Streamlua__WorkerDrain, data, size,
-               *time_limit_ms = message->time_limit_ms);
+    WITH_SMALL(streamlua__worker_drain__descriptor, Streamlua__WorkerDrain, data, size, {
+        *time_limit_ms = message->time_limit_ms;
+        *is_last = message->is_last;
+    });
 }
 
 void

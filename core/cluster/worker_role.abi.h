@@ -30,6 +30,11 @@ enum sl_worker_ask {
      * GROUP TASK COUNT, the bytes of its name and of its entries, and after it these bytes.
      */
     SL_ASK_STAGE = 6,
+    /*
+     * Only with drains_owner: answer when nothing is in flight that the owner knows of. "1": the
+     * topology is going to be killed, so what was received has to be processed before.
+     */
+    SL_ASK_DRAIN = 7,
 };
 
 /* How a role is made. */
@@ -51,6 +56,8 @@ struct sl_worker_role_options {
     size_t secret_len;
     /* Bytes that name this process, all 0 = to be drawn. */
     uint8_t identity[16];
+    /* 1: what is in flight is known to the owner and not to the executors, which do not run. */
+    int32_t drains_owner;
     /* The process ends when it has not had a topology master for so long. */
     double no_master_ms;
 };

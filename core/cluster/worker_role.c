@@ -38,6 +38,8 @@ struct drain {
     struct sl_rpc_request *request;
     struct sl_timer timer;
     uint64_t until_ms;
+    /* Of the question to the owner; 0 = it is answered. */
+    uint32_t number;
 };
 
 struct sl_worker_role {
@@ -350,6 +352,8 @@ reply(struct sl_worker_role *self, struct sl_rpc_request *request, const struct 
     sl_rpc_reply(request, self->scratch.data, self->scratch.size);
 }
 
+static void drain_look(void *ctx, uint64_t ticket);
+
 static void
 answered(void *ctx)
 {
@@ -357,6 +361,9 @@ answered(void *ctx)
     struct sl_worker_role *self = word->role;
     if ((uint32_t)word->request == self->plan_number) {
         plan_answered(self, word);
+    } else if (self->drain != NULL && self->drain->number == (uint32_t)word->request) {
+        self->drain->number = 0;
+        drain_look(self, 0);
     } else {
         struct sl_rpc_request *request =
             sl_map_u64_remove_ptr(&self->requests, (uint64_t)word->request);
@@ -431,9 +438,13 @@ take_stage(struct sl_worker_role *self, struct sl_rpc_request *request)
 static struct sl_worker_drained
 drained_now(struct sl_worker_role *self)
 {
-    struct sl_worker_load load;
+    struct sl_worker_load load = {0, 0};
     struct sl_remote_stats stats;
-    sl_worker_load(self->worker, &load);
+    if (!self->options.drains_owner) {
+        sl_worker_load(self->worker, &load);
+    } else if (self->drain != NULL && self->drain->number != 0) {
+        load.waiting = 1;
+    }
     sl_remote_stats(sl_worker_remote(self->worker), &stats);
     return (struct sl_worker_drained){.roots = load.roots,
                                       .waiting = load.waiting + stats.queued + stats.unconfirmed +
@@ -473,7 +484,8 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
     uint64_t limit_ms;
-    if (sl_worker_drain_decode(body, size, &limit_ms) != 0) {
+    bool is_last;
+    if (sl_worker_drain_decode(body, size, &limit_ms, &is_last) != 0) {
         sl_rpc_refuse_last(request);
         return;
     }
@@ -484,6 +496,11 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
     self->drain = sl_calloc(1, sizeof(*self->drain));
     self->drain->request = request;
     self->drain->until_ms = sl_loop_now_ms(self->loop) + limit_ms;
+    if (self->options.drains_owner) {
+        self->drain->number = ++self->last_request & INT32_MAX;
+        self->last_request = self->drain->number;
+        ask(self, SL_ASK_DRAIN, self->drain->number, is_last ? "1" : "0", 1);
+    }
     drain_look(self, 0);
 }
 

@@ -30,6 +30,7 @@ sl__remote_new(struct sl_worker *worker, const struct sl_worker_options *options
     self->cyclic_inbox.executor = self->lane;
     self->cyclic_inbox.is_cyclic = true;
     self->pending = sl_calloc((size_t)worker->executor_count, sizeof(*self->pending));
+    pthread_mutex_init(&self->letters_lock, NULL);
     return self;
 }
 
@@ -68,11 +69,43 @@ sources_free(struct sl__peer *peer)
 }
 
 static void
+letters_push(struct sl__letters *list, struct sl__letter *letter)
+{
+    letter->next = NULL;
+    if (list->last != NULL) {
+        list->last->next = letter;
+    } else {
+        list->first = letter;
+    }
+    list->last = letter;
+}
+
+static struct sl__letter *
+letters_pop(struct sl__letters *list)
+{
+    struct sl__letter *letter = list->first;
+    list->first = letter->next;
+    if (list->first == NULL) {
+        list->last = NULL;
+    }
+    return letter;
+}
+
+static void
+letters_free(struct sl__letters *list)
+{
+    while (list->first != NULL) {
+        sl_free(letters_pop(list));
+    }
+}
+
+static void
 frame_free(struct sl__sent *frame)
 {
     if (frame->batch != NULL) {
         sl__batch_give(NULL, frame->batch);
     }
+    sl_free(frame->letter);
     sl_free(frame->acks);
 }
 
@@ -90,7 +123,9 @@ peer_free(struct sl__peer *peer)
     sl_buf_destroy(&peer->acks);
     sl_buf_destroy(&peer->message);
     sl_buf_destroy(&peer->credit);
+    letters_free(&peer->letters);
     sl_free(peer->reader.batch);
+    sl_free(peer->reader.letter);
     sl_free(peer);
 }
 
@@ -115,6 +150,8 @@ sl__remote_free(struct sl_remote *self)
         self->free_blocks = batch->next;
         sl_free(batch);
     }
+    letters_free(&self->letters);
+    pthread_mutex_destroy(&self->letters_lock);
     sl_free(self);
 }
 
@@ -454,10 +491,71 @@ returned_collect(struct sl_remote *self)
     }
 }
 
+/* ---- messages ------------------------------------------------------------------------------- */
+
+void
+sl_remote_listen(struct sl_remote *self, const struct sl_remote_listener *listener)
+{
+    self->listener = listener != NULL ? *listener : (struct sl_remote_listener){0};
+}
+
+int
+sl_remote_send(struct sl_remote *self, int32_t peer, const void *bytes, size_t size)
+{
+    if (peer < 0 || peer > SL_REMOTE_PEER_MAX || size == 0) {
+        return sl_err_set(SL_EINVAL, "a message of %zu bytes to process %d", size, peer);
+    }
+    if (size > SL_REMOTE_FRAME_MAX) {
+        return sl_err_set(SL_ELIMIT, "a message of %zu bytes, %d are the most", size,
+                          SL_REMOTE_FRAME_MAX);
+    }
+    struct sl__letter *letter = sl_alloc(sizeof(*letter) + size);
+    letter->peer = peer;
+    letter->size = size;
+    memcpy(letter->bytes, bytes, size);
+    pthread_mutex_lock(&self->letters_lock);
+    letters_push(&self->letters, letter);
+    pthread_mutex_unlock(&self->letters_lock);
+    sl__executor_ring_bell(self->lane);
+    return 0;
+}
+
+static void
+letters_take(struct sl_remote *self)
+{
+    pthread_mutex_lock(&self->letters_lock);
+    struct sl__letters taken = self->letters;
+    self->letters = (struct sl__letters){0};
+    pthread_mutex_unlock(&self->letters_lock);
+    while (taken.first != NULL) {
+        struct sl__letter *letter = letters_pop(&taken);
+        letters_push(&peer_get(self, letter->peer)->letters, letter);
+        self->stats.queued++;
+    }
+}
+
+static bool
+has_letters(struct sl_remote *self)
+{
+    pthread_mutex_lock(&self->letters_lock);
+    bool has_some = self->letters.first != NULL;
+    pthread_mutex_unlock(&self->letters_lock);
+    return has_some;
+}
+
+static void
+tell(struct sl_remote *self, const struct sl__peer *peer, enum sl_remote_change change)
+{
+    if (self->listener.on_change != NULL) {
+        self->listener.on_change(self->listener.ctx, peer->id, change);
+    }
+}
+
 void
 sl_remote_pump(struct sl_remote *self)
 {
     __atomic_store_n(&self->lane->is_asleep, 0, __ATOMIC_RELAXED);
+    letters_take(self);
     rings_drain(self);
     returned_collect(self);
     pending_flush(self);
@@ -470,7 +568,8 @@ sl_remote_rest(struct sl_remote *self)
     struct sl_worker *worker = self->worker;
     __atomic_store_n(&self->lane->is_asleep, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    bool is_idle = __atomic_load_n(&self->lane->pool.returned, __ATOMIC_RELAXED) == NULL;
+    bool is_idle =
+        __atomic_load_n(&self->lane->pool.returned, __ATOMIC_RELAXED) == NULL && !has_letters(self);
     for (int32_t i = 0; i < worker->executor_count && is_idle; i++) {
         int32_t at = i * worker->lane_count + self->lane->index;
         struct sl_ring *acks = __atomic_load_n(&worker->acks[at], __ATOMIC_ACQUIRE);
@@ -657,6 +756,7 @@ sl_remote_open(struct sl_remote *self, int32_t id, const uint8_t *identity, uint
     for (size_t at = 0; (entry = sl_map_u64_next(&peer->dests, &at)) != NULL;) {
         dest_ready(peer, (struct sl__dest *)(uintptr_t)entry->value);
     }
+    tell(self, peer, resumes ? SL_REMOTE_RESUMED : SL_REMOTE_BEGAN);
 }
 
 void
@@ -664,9 +764,13 @@ sl_remote_close(struct sl_remote *self, int32_t id)
 {
     struct sl__peer *peer = sl__peer_find(self, id);
     if (peer != NULL) {
+        bool was_open = peer->is_open;
         peer->is_open = false;
         peer->is_pinned = false;
         sl__reader_reset(self, &peer->reader);
+        if (was_open) {
+            tell(self, peer, SL_REMOTE_BROKE);
+        }
     }
 }
 
@@ -679,6 +783,10 @@ sl_remote_forget(struct sl_remote *self, int32_t id)
     }
     sl_remote_close(self, id);
     session_end(self, peer);
+    for (; peer->letters.first != NULL; self->stats.queued--) {
+        sl_free(letters_pop(&peer->letters));
+    }
+    tell(self, peer, SL_REMOTE_ENDED);
     struct sl_map_u64_entry *entry;
     for (size_t at = 0; (entry = sl_map_u64_next(&peer->dests, &at)) != NULL;) {
         struct sl__dest *dest = (struct sl__dest *)(uintptr_t)entry->value;
@@ -712,6 +820,12 @@ static void
 put_sent(const struct sl__sent *frame, struct sl_remote_frame *out)
 {
     const struct sl__batch *batch = frame->batch;
+    if (frame->letter != NULL) {
+        put_header(out, SL_REMOTE_MESSAGE, 1, frame->letter->size);
+        out->body = frame->letter->bytes;
+        out->body_size = frame->letter->size;
+        return;
+    }
     if (batch == NULL) {
         put_header(out, SL_REMOTE_ACKS, frame->count, frame->count * sizeof(struct sl__ack));
         out->body = frame->acks;
@@ -803,6 +917,19 @@ next_acks(struct sl_remote *self, struct sl__peer *peer, struct sl_remote_frame 
 }
 
 static bool
+next_letter(struct sl_remote *self, struct sl__peer *peer, struct sl_remote_frame *out)
+{
+    if (peer->letters.first == NULL) {
+        return false;
+    }
+    struct sl__letter *letter = letters_pop(&peer->letters);
+    struct sl__sent frame = {.letter = letter, .count = 1, .size = letter->size};
+    self->stats.queued--;
+    keep(self, peer, &frame, out);
+    return true;
+}
+
+static bool
 next_data(struct sl_remote *self, struct sl__peer *peer, struct sl_remote_frame *out)
 {
     uint64_t share = self->retained_most / (self->peer_count > 0 ? self->peer_count : 1);
@@ -845,7 +972,8 @@ sl_remote_next(struct sl_remote *self, int32_t id, struct sl_remote_frame *out)
         peer->is_pinned = true;
         return true;
     }
-    return next_credit(self, peer, out) || next_acks(self, peer, out) || next_data(self, peer, out);
+    return next_credit(self, peer, out) || next_acks(self, peer, out) ||
+           next_letter(self, peer, out) || next_data(self, peer, out);
 }
 
 /* ---- what a peer says of our frames --------------------------------------------------------- */

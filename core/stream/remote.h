@@ -47,8 +47,10 @@ enum sl_remote_frame_type {
     SL_REMOTE_DATA = 32,
     /* Of 24 bytes each: u64 root, u64 value, i32 acker, i32 operation. */
     SL_REMOTE_ACKS = 33,
-    /* u64 frames of data and acks received, then `count` - 1 grants: u64 task, u64 bytes. */
+    /* u64 frames received other than these, then `count` - 1 grants: u64 task, u64 bytes. */
     SL_REMOTE_CREDIT = 34,
+    /* Bytes that one process's owner has for another's. */
+    SL_REMOTE_MESSAGE = 35,
 };
 
 /* The lane of a worker; NULL when all its tasks are in one process. Any thread. */
@@ -65,6 +67,37 @@ bool sl_remote_rest(struct sl_remote *self);
 bool sl_remote_is_waiting(const struct sl_remote *self);
 /* True while executors do not take the acks that have come: nothing more should be read. */
 bool sl_remote_is_jammed(const struct sl_remote *self);
+
+/* ---- Messages ----------------------------------------------------------------------------- */
+
+/* What becomes of the session with a peer. */
+enum sl_remote_change {
+    /* It began: what was sent in the one before and did not arrive is lost. */
+    SL_REMOTE_BEGAN,
+    /* Its connection broke, and stands again. */
+    SL_REMOTE_BROKE,
+    SL_REMOTE_RESUMED,
+    /* It ended for good. */
+    SL_REMOTE_ENDED,
+};
+
+/* Who hears messages; called on the thread of the connections. */
+struct sl_remote_listener {
+    /* The bytes are valid for the call. */
+    void (*on_message)(void *ctx, int32_t peer, const uint8_t *bytes, size_t size);
+    void (*on_change)(void *ctx, int32_t peer, enum sl_remote_change change);
+    void *ctx;
+};
+
+/* Before there are connections, and when there are none any more; NULL = messages are dropped. */
+void sl_remote_listen(struct sl_remote *self, const struct sl_remote_listener *listener);
+
+/*
+ * Any thread: sends a message, in order, by the session that stands when its turn comes; a session
+ * that is lost takes along what was written to it.  Messages need no credit: who sends them limits
+ * what is under way.  SL_EINVAL for a peer that can not be or a size of 0, SL_ELIMIT.
+ */
+int sl_remote_send(struct sl_remote *self, int32_t peer, const void *bytes, size_t size);
 
 /* ---- Sessions ----------------------------------------------------------------------------- */
 

@@ -57,10 +57,24 @@ struct sl__source {
     struct sl__source *next;
 };
 
+/* A message on its way to a peer. */
+struct sl__letter {
+    struct sl__letter *next;
+    int32_t peer;
+    size_t size;
+    uint8_t bytes[];
+};
+
+struct sl__letters {
+    struct sl__letter *first;
+    struct sl__letter *last;
+};
+
 /* A frame that the peer may not have. */
 struct sl__sent {
-    /* Data, or NULL. */
+    /* One of the three. */
     struct sl__batch *batch;
+    struct sl__letter *letter;
     uint8_t *acks;
     uint32_t count;
     /* Bytes of memory. */
@@ -80,8 +94,9 @@ struct sl__frame_reader {
     uint8_t head[sizeof(struct sl__frame_head) + sizeof(struct sl__data_head)];
     size_t head_size;
     struct sl__frame_head frame;
-    /* The body goes to a batch, or else into the peer's message. */
+    /* The body goes to a batch, to memory for a message, or else into the peer's buffer. */
     struct sl__batch *batch;
+    uint8_t *letter;
     uint8_t *body;
     size_t body_size;
     size_t body_done;
@@ -101,6 +116,7 @@ struct sl__peer {
     struct sl__dest *ready_last;
     /* struct sl__ack that wait. */
     struct sl_buf acks;
+    struct sl__letters letters;
     /* Frames from sent_first on are kept: `confirmed` frames came before them, and `written` of
      * them were written to the present connection, the last of which may be under way to it. */
     SL_VEC(struct sl__sent) sent;
@@ -136,6 +152,10 @@ struct sl_remote {
     /* By executor: batches that found no room in its ring. */
     struct sl__queue *pending;
     struct sl_remote_stats stats;
+    struct sl_remote_listener listener;
+    /* What other threads have sent since the last pump. */
+    pthread_mutex_t letters_lock;
+    struct sl__letters letters;
 };
 
 /* remote.c */

@@ -14,6 +14,7 @@ sl__reader_reset(struct sl_remote *self, struct sl__frame_reader *reader)
 {
     (void)self;
     sl_free(reader->batch);
+    sl_free(reader->letter);
     *reader = (struct sl__frame_reader){0};
 }
 
@@ -196,6 +197,16 @@ take_acks(struct sl_remote *self, struct sl__peer *peer)
 }
 
 static int
+take_letter(struct sl_remote *self, struct sl__peer *peer)
+{
+    if (self->listener.on_message != NULL) {
+        self->listener.on_message(self->listener.ctx, peer->id, peer->reader.letter,
+                                  peer->reader.body_size);
+    }
+    return 0;
+}
+
+static int
 frame_end(struct sl_remote *self, struct sl__peer *peer)
 {
     struct sl__frame_reader *reader = &peer->reader;
@@ -203,7 +214,9 @@ frame_end(struct sl_remote *self, struct sl__peer *peer)
     if (reader->frame.type == SL_REMOTE_CREDIT) {
         rc = sl__remote_take_credit(self, peer, peer->message.data, reader->frame.count);
     } else {
-        rc = reader->frame.type == SL_REMOTE_DATA ? take_data(self, peer) : take_acks(self, peer);
+        rc = reader->frame.type == SL_REMOTE_DATA      ? take_data(self, peer)
+             : reader->frame.type == SL_REMOTE_MESSAGE ? take_letter(self, peer)
+                                                       : take_acks(self, peer);
         peer->received++;
         peer->is_confirm_due = true;
         self->stats.received++;
@@ -236,6 +249,9 @@ frame_begin(struct sl_remote *self, struct sl__peer *peer)
         fits = fits && count >= 1 && count <= SL__REMOTE_GRANTS &&
                size == sizeof(uint64_t) + (count - 1) * 2 * sizeof(uint64_t);
         break;
+    case SL_REMOTE_MESSAGE:
+        fits = fits && count == 1 && size <= SL_REMOTE_FRAME_MAX;
+        break;
     default:
         fits = false;
         break;
@@ -253,6 +269,13 @@ frame_begin(struct sl_remote *self, struct sl__peer *peer)
                               (unsigned long long)size);
         }
         reader->body = reader->batch->data;
+    } else if (frame->type == SL_REMOTE_MESSAGE) {
+        reader->letter = sl_try_alloc(size);
+        if (reader->letter == NULL) {
+            return sl_err_set(SL_ENOMEM, "out of memory for a message of %llu bytes",
+                              (unsigned long long)size);
+        }
+        reader->body = reader->letter;
     } else {
         sl_buf_clear(&peer->message);
         reader->body = sl_buf_reserve(&peer->message, size);

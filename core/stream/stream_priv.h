@@ -478,6 +478,9 @@ struct sl_worker {
     uint32_t signal_count;
     uint32_t signals_taken;
     sem_t wake;
+    /* Under event_lock. */
+    void (*on_event)(void *ctx);
+    void *on_event_ctx;
     /* What each executor's Lua state is told at its start. */
     char *boot;
     size_t boot_bytes;

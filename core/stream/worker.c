@@ -681,8 +681,20 @@ sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t execu
     }
     self->events_last = event;
     self->event_count++;
+    if (self->on_event != NULL) {
+        self->on_event(self->on_event_ctx);
+    }
     pthread_mutex_unlock(&self->event_lock);
     sem_post(&self->wake);
+}
+
+void
+sl_worker_set_wake(struct sl_worker *self, void (*wake)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&self->event_lock);
+    self->on_event = wake;
+    self->on_event_ctx = ctx;
+    pthread_mutex_unlock(&self->event_lock);
 }
 
 void

@@ -79,6 +79,9 @@ int sl_worker_wait(struct sl_worker *self, double timeout_ms, struct sl_event *o
 /* Any thread. */
 void sl_worker_post(struct sl_worker *self, int32_t kind, int32_t task, int32_t executor,
                     const char *text, size_t len);
+/* Has every event call wake(ctx) too, on the thread that posts it; NULL: none. An owner that waits
+ * for something else as well is woken by it. */
+void sl_worker_set_wake(struct sl_worker *self, void (*wake)(void *ctx), void *ctx);
 /* Async-signal-safe: wakes a waiting owner, which then sees an SL_EVENT_SIGNAL. */
 void sl_worker_signal(struct sl_worker *self, int signal_number);
 

@@ -23,13 +23,15 @@ end
 ---@param context table
 ---@param path string
 ---@param build fun(topology: table): any, any
+---@param options? { takes_streams?: boolean } stream programs come as their topology too
 ---@return any value
-function M.build(context, path, build)
+function M.build(context, path, build, options)
   local timeout = context.timeout or script.TIMEOUT
   local defaults = context.defaults
   local result = isolated.run(function()
     local ok, value = pcall(function()
-      local t = script.load_valid(context, path, { defaults = defaults })
+      local t = script.load_valid(context, path, { defaults = defaults,
+        takes_streams = options and options.takes_streams })
       return context:check(build(t))
     end)
     if ok then return { value = value } end

@@ -95,16 +95,16 @@ end
 
 --- What a parsed list means for components with a present parallelism.
 ---@param list table[] of `parse`
----@param components table[] in order: {name=, parallelism= present number}
+---@param components table[] in order: {name=, parallelism= present number, fixed= why it can not change}
 ---@param options table? {guard=true checks growth, force=true lifts that check}
 ---@return table? {parallelism= wanted by name of the named ones, deltas= non-zero by name,
 ---  changed= names in order of the components}
 ---@return table? failure
 function M.resolve(list, components, options)
   options = options or {}
-  local current = {}
+  local current, fixed = {}, {}
   for _, component in ipairs(components) do
-    current[component.name] = component.parallelism
+    current[component.name], fixed[component.name] = component.parallelism, component.fixed
   end
   local result = { parallelism = {}, deltas = {}, changed = {} }
   for _, entry in ipairs(list) do
@@ -116,6 +116,8 @@ function M.resolve(list, components, options)
     local wanted, err = resolve_one(entry, current[entry.name], options)
     if not wanted then
       return nil, err
+    elseif fixed[entry.name] and wanted ~= current[entry.name] then
+      return failure('invalid', ("component '%s': %s"):format(entry.name, fixed[entry.name]))
     end
     result.parallelism[entry.name] = wanted
     local delta = wanted - current[entry.name]

@@ -15,6 +15,7 @@ local libc = require 'streamlua.connectors.libc'
 local load = require 'streamlua.topology.load'
 local packages = require 'streamlua.cluster.package'
 local packing = require 'streamlua.packing'
+local submission = require 'streamlua.streaming.submission'
 local target = require 'streamlua.cli.target'
 
 local M = {}
@@ -111,12 +112,14 @@ function M.prepare(context, path, parallelism)
     if not definition then return nil, failure end
     local components = {}
     for i, component in ipairs(topology.components) do
-      components[i] = { name = component.name, parallelism = component.parallelism }
+      components[i] = { name = component.name, parallelism = component.parallelism,
+        fixed = submission.fixed(topology.config, component.name) }
     end
     return { name = topology.name, definition = definition, package = code,
       request = packing.request_from_topology(topology), components = components,
-      groups = topology:key_groups(), message_timeout = topology:settings().message_timeout }
-  end)
+      groups = topology:key_groups(), message_timeout = topology:settings().message_timeout,
+      is_streams = submission.is_program(topology.config) }
+  end, { takes_streams = true })
 end
 
 --- The name of the topology that TARGET means. A script is evaluated for it; the second result is

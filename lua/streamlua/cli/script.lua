@@ -116,11 +116,15 @@ end
 --- Loads a script that must return a topology, and validates it.
 ---@param context table
 ---@param path string
----@param options? table as load takes
+---@param options? table as load takes; takes_streams = a stream program gives the topology it is
+---  submitted as
 ---@return table topology
 function M.load_valid(context, path, options)
   local t = M.load(context, path, options)
-  if load.kind(t) ~= 'topology' then
+  if load.kind(t) == 'streaming' and options and options.takes_streams then
+    M.validate(context, t)
+    t = require('streamlua.streaming.submission').topology(t, options.defaults)
+  elseif load.kind(t) ~= 'topology' then
     context:fail('invalid', path, 'it returns a streaming context, and this command takes topologies')
   end
   M.validate(context, t)

@@ -31,9 +31,13 @@ local function portable(batch)
   return copy
 end
 
--- Follows the batches of a run: progress lines, warnings, documents.
--- Documents go to a spool on the disk, since a program may run for a year.
-local function follower(display, is_shown, report, spool)
+--- Follows the batches of a run by `on_event`: progress (display:phase(text)), errors (report(text)), and
+--- documents, which go to a spool on the disk, since a program may run for a year.
+---@param display? table
+---@param is_shown boolean
+---@param report fun(text: string)
+---@param spool? file*
+function M.follower(display, is_shown, report, spool)
   local self = { records = 0, waiting = 0, failure = nil }
   function self.on_event(name, document)
     if name == 'batch_submitted' then
@@ -112,7 +116,7 @@ function M.run(context, args, stream, options)
   stream.warner = function(text) line('warning: ' .. text) end
   stream.noter = line
   local spool = (args.summary or is_json) and assert(io.tmpfile()) or nil
-  local follow = follower(display, is_shown, line, spool)
+  local follow = M.follower(display, is_shown, line, spool)
   local ok, outcome = pcall(runs.run, stream, {
     executors = args.executors,
     ttl_ms = args.ttl and args.ttl * 1000,

@@ -902,6 +902,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field secret ffi.cdata*
 ---@field secret_len integer
 ---@field identity ffi.cdata*
+---@field drains_owner integer
 ---@field no_master_ms number
 
 --- The code of a topology, written to files.
@@ -916,6 +917,11 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- a thread of their own (cluster/worker_role.h). The thread that made the worker calls these. This
 --- is a bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
 ---@class sl_worker_role: ffi.cdata*
+
+--- Crews over several processes for Lua (cluster/crew_link.h): members that work for the driver of a
+--- stream program in another one. Functions that return int32_t return 0 or an SL_E code. This is a
+--- bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
+---@class sl_crew_link: ffi.cdata*
 
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
@@ -1106,6 +1112,11 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_CREW_ANY integer
 ---@field SL_CREW_SIGNAL integer
 ---@field SL_CREW_ENDED integer
+---@field SL_CREW_PEER integer
+---@field SL_CREW_PEER_CAME integer
+---@field SL_CREW_PEER_BROKE integer
+---@field SL_CREW_PEER_RESUMED integer
+---@field SL_CREW_PEER_LEFT integer
 ---@field SL_TOPOLOGY_STARTING integer
 ---@field SL_TOPOLOGY_RUNNING integer
 ---@field SL_TOPOLOGY_PAUSED integer
@@ -1119,6 +1130,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_ASK_PEERS integer
 ---@field SL_ASK_EXPORT integer
 ---@field SL_ASK_STAGE integer
+---@field SL_ASK_DRAIN integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -3219,5 +3231,40 @@ function C.sl_abi_worker_role_peer(role, container, identity, host, port) end
 ---@param len integer
 ---@param is_fatal integer
 function C.sl_abi_worker_role_report(role, component, task, text, len, is_fatal) end
+
+--- Joins a crew with those of the other processes of a worker that was made with a remote_window,
+--- before its role is made. NULL with SL_EINVAL.
+---@param worker sl_worker|ffi.cdata*
+---@param crew sl_crew|ffi.cdata*
+---@return sl_crew_link
+function C.sl_abi_crew_link_new(worker, crew) end
+
+--- Parts them again; the role must have been freed. NULL is fine.
+---@param link sl_crew_link|ffi.cdata*
+function C.sl_abi_crew_link_free(link) end
+
+--- Has the crew work for the driver in container `peer` from now on; -1: its owner is here.
+---@param link sl_crew_link|ffi.cdata*
+---@param peer integer
+---@return integer
+function C.sl_abi_crew_link_serve(link, peer) end
+
+--- Sends len bytes to a member of the crew in container `peer` (SL_CREW_ANY: whichever comes first),
+--- or, in a process that serves, to the driver. SL_EINVAL, SL_ELIMIT (more than 1 GiB). Any thread.
+---@param link sl_crew_link|ffi.cdata*
+---@param peer integer
+---@param member integer
+---@param kind integer
+---@param bytes string|ffi.cdata*
+---@param len integer
+---@return integer
+function C.sl_abi_crew_link_send(link, peer, member, kind, bytes, len) end
+
+--- Events of a worker end the wait of this context (sl_abi_streaming_wait) from now on; NULL: they
+--- wake nobody.
+---@param worker sl_worker|ffi.cdata*
+---@param context sl_streaming|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_wakes(worker, context) end
 
 return C

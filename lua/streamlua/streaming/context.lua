@@ -471,6 +471,10 @@ end
 
 local HANDLERS = {
   [tonumber(C.SL_STREAMING_WORK_GENERATE)] = function(self, time)
+    if self.is_paused then
+      self.held = time
+      return
+    end
     local ok, raised = pcall(generate, self, time)
     local text = not ok and site.raised(raised) or nil
     if text then
@@ -521,6 +525,23 @@ local HANDLERS = {
   end,
 }
 M.HANDLERS = HANDLERS
+
+--- Holds the generation of batches back: what has been generated runs on, ticks are made up for later.
+function Context:pause() self.is_paused = true end
+
+--- Generates batches again.
+function Context:resume()
+  self.is_paused = false
+  local time = self.held
+  if time then
+    self.held = nil
+    HANDLERS[tonumber(C.SL_STREAMING_WORK_GENERATE)](self, time)
+  end
+end
+
+--- Whether no job is under way or waits for its turn.
+---@return boolean
+function Context:is_at_rest() return next(self.jobs) == nil end
 
 local NONE, STOPPED = tonumber(C.SL_STREAMING_WORK_NONE), tonumber(C.SL_STREAMING_WORK_STOPPED)
 

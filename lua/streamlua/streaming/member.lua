@@ -63,9 +63,9 @@ local function remote_dataset(env, partitions, ask)
   return made
 end
 
-local function handlers_of(context, post, crew, member)
+local function handlers_of(context, post, crew, member, boot)
   local env = env_of(context)
-  local task_env = { fetch = wire.fetch, store = wire.store }
+  local task_env = { fetch = wire.fetch, store = boot.is_host and wire.store_inline or wire.store }
   local received = ffi.new('struct sl_crew_message')
   -- Messages that came while an operation waited for what it asked for.
   local later = {}
@@ -103,10 +103,11 @@ local function handlers_of(context, post, crew, member)
         io.stdout:flush()
       end)
     end,
+    [message.GIVEN_UP] = function() post(message.BROKEN, 'the driver could not reach it') end,
     [message.RECEIVE] = function(bytes)
       local document = buffer.decode(bytes)
       require('streamlua.streaming.receive').run(context, document, {
-        crew = crew, member = member, post = post,
+        crew = crew, member = member, post = post, is_host = boot.is_host,
       })
     end,
   }
@@ -129,7 +130,7 @@ return function(crew, member)
   context.env = env_of(context)
   context.remote = { stop = function(options) post(message.STOP, options or {}) end }
   context.warner = function(text) post(message.WARNING, { text = text }) end
-  local handlers = handlers_of(context, post, crew, member)
+  local handlers = handlers_of(context, post, crew, member, boot)
   post(message.READY)
   local received = ffi.new('struct sl_crew_message')
   local takes_shared = member < boot.executors and 1 or 0

@@ -17,7 +17,7 @@ return {
   STOP = 5,
   -- To the driver: a line for the user.
   WARNING = 6,
-  -- To a member: run the receiver of a node; {node, worker}.
+  -- To a member: run the receiver of a node; {node, run}.
   RECEIVE = 7,
   -- To such a member: end the receiver; set its rate.
   RECEIVER_STOP = 8,
@@ -26,10 +26,17 @@ return {
   RECEIVER_STARTED = 10,
   RECEIVER_ERROR = 11,
   RECEIVER_ENDED = 12,
-  -- To the driver: {node, id, addr, len, n} lies in memory.
+  -- To the driver: {node, id, addr, len, n} lies in memory; from another process {node, id, run, member,
+  -- n, bytes}, which is answered.
   BLOCK = 13,
   -- From an output operation under way: {output, what, n}, what = 'blocks', 'count' or 'take'; back:
   -- {blocks}, {count}, {items} or {failure}.
   ASK = 14,
   GIVE = 15,
+  -- From another process to the driver's: its crew is there and may be given work; {slots}.
+  HOST = 16,
+  -- To a receiver in another process: what became of its block; {id, is_taken}.
+  BLOCK_TAKEN = 17,
+  -- To a member in another process: the driver has done without it for too long; that process ends.
+  GIVEN_UP = 18,
 }

@@ -4,6 +4,9 @@
 -- Members 0 .. executors - 1 run tasks; the next one runs output operations, so that a long one delays
 -- no batch; each further one runs a receiver. A job is a coroutine of the driver: it rests while its
 -- tasks run. Work that is not in a job, such as an action within `transform`, waits for its tasks.
+--
+-- With `hosts` (other processes of a submitted program) those run the tasks, except tasks on state, which
+-- lies in this process.
 
 local buffer = require 'string.buffer'
 local abi = require 'streamlua.abi'
@@ -35,6 +38,7 @@ local answer
 ---@field receivers integer threads for receivers
 ---@field script string
 ---@field set? table
+---@field first_id? integer numbers of tasks begin behind it
 ---@field context table the driver's context
 
 --- A pool; `start` starts its threads.
@@ -56,7 +60,8 @@ function M.new(options)
     waiting = {},
     jobs = {},
     resumable = {},
-    last_id = 0,
+    -- Another driver may have had the same hosts: its tasks have other numbers.
+    last_id = options.first_id or 0,
     -- Output operations under way by number: { rdd, blocks }.
     outputs = {},
     last_output = 0,
@@ -93,16 +98,21 @@ local function adopt(item)
   if item.addr then
     wire.own(item)
     return
+  elseif item.bytes then
+    wire.land(item)
+    return
   end
   for key, inner in pairs(item) do
     if key ~= 'items' then adopt(inner) end
   end
 end
 
-local function settle(self, document)
+--- A task has ended: {id, result} or {id, failure}.
+function Pool:settle(document)
   local entry = self.waiting[document.id]
   if not entry then return end
   self.waiting[document.id] = nil
+  if entry.host then self.hosts:ended(entry) end
   entry.group.left = entry.group.left - 1
   if document.failure then
     -- The first partition that failed, whatever came first, so that runs agree.
@@ -134,13 +144,17 @@ function Pool:hear(timeout_ms)
     return true
   end
   local bytes = ffi.string(self.message.bytes, self.message.len)
+  if kind == C.SL_CREW_PEER then
+    if self.hosts then self.hosts:changed(member, bytes:byte()) end
+    return true
+  end
   if kind == message.BROKEN then
     self.broken = self.broken or bytes
     self:fail_all(bytes)
   elseif kind == message.READY then
     self.ready = self.ready + 1
   elseif kind == message.RESULT then
-    settle(self, buffer.decode(bytes))
+    self:settle(buffer.decode(bytes))
   else
     local handler = self.handlers[kind]
     if handler then handler(buffer.decode(bytes), member) end
@@ -170,7 +184,7 @@ end
 function Pool:fail_all(text)
   local ids = {}
   for id in pairs(self.waiting) do ids[#ids + 1] = id end
-  for _, id in ipairs(ids) do settle(self, { id = id, failure = text }) end
+  for _, id in ipairs(ids) do self:settle({ id = id, failure = text }) end
 end
 
 -- Waits for the tasks of a group: within a job by resting, else by hearing messages until then.
@@ -187,10 +201,16 @@ local function await(self, group)
   end
 end
 
-local function send_task(self, group, place, member, kind, document)
+--- A number that no task has had.
+---@return integer
+function Pool:next_id()
   self.last_id = self.last_id + 1
-  document.id = self.last_id
-  self.waiting[self.last_id] = { group = group, place = place }
+  return self.last_id
+end
+
+local function send_task(self, group, place, member, kind, document)
+  document.id = self:next_id()
+  self.waiting[document.id] = { group = group, place = place }
   local bytes = wire.pack(document)
   check(C.sl_abi_crew_send(self.crew, member, kind, bytes, #bytes))
 end
@@ -211,6 +231,22 @@ local function is_dealing(spec)
     and tree.block.part ~= nil and tree.block.addr == nil
 end
 
+-- What a task begins with, behind its passes: 'state' reads a table of this process, 'nothing' is work
+-- on such tables.
+local STATE = { state = true, nothing = true }
+
+local function is_on_state(spec)
+  local tree = spec.tree
+  while tree.input do tree = tree.input end
+  return STATE[tree.op] or false
+end
+
+local function send_to_hosts(self, group, place, spec)
+  local entry = { id = self:next_id(), group = group, place = place, document = { task = spec } }
+  self.waiting[entry.id] = entry
+  self.hosts:run(entry)
+end
+
 --- Runs tasks on executors at once; those with functions of this Lua state here.
 ---@param list table[]
 ---@param on_result? fun(place: integer, result: any)
@@ -225,7 +261,11 @@ function Pool:run(list, on_result)
     return results
   end
   return run_group(self, #list, on_result, function(group, i)
-    send_task(self, group, i, C.SL_CREW_ANY, message.TASK, { task = list[i] })
+    if self.hosts and not is_on_state(list[i]) then
+      send_to_hosts(self, group, i, list[i])
+    else
+      send_task(self, group, i, C.SL_CREW_ANY, message.TASK, { task = list[i] })
+    end
   end)
 end
 

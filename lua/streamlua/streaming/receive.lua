@@ -182,15 +182,15 @@ local function thread_sink(document, link)
   return {
     -- The driver registers it, and tells it to end where that is refused.
     started = function(stream)
-      link.post(message.RECEIVER_STARTED, { node = stream.node })
+      link.post(message.RECEIVER_STARTED, { node = stream.node, run = document.run })
       return true
     end,
     error = function(stream, text)
-      link.post(message.RECEIVER_ERROR, { node = stream.node, message = text })
+      link.post(message.RECEIVER_ERROR, { node = stream.node, run = document.run, message = text })
     end,
     ended = function(stream, ending)
-      link.post(message.RECEIVER_ENDED, { node = stream.node, message = ending.message,
-        delay_ms = ending.delay_ms, member = link.member })
+      link.post(message.RECEIVER_ENDED, { node = stream.node, run = document.run,
+        message = ending.message, delay_ms = ending.delay_ms, member = link.member })
     end,
     block = function(stream, data)
       local n, len = tonumber(data.records), tonumber(data.len)
@@ -211,13 +211,37 @@ local function thread_sink(document, link)
   }
 end
 
+-- In another process than the driver's: blocks go there, and count when it says so.
+local function host_sink(document, link)
+  local run = document.run
+  return {
+    started = function(stream)
+      link.post(message.RECEIVER_STARTED, { node = stream.node, run = run, member = link.member })
+      return true
+    end,
+    error = function(stream, text)
+      link.post(message.RECEIVER_ERROR, { node = stream.node, run = run, message = text })
+    end,
+    ended = function(stream, ending)
+      link.post(message.RECEIVER_ENDED, { node = stream.node, run = run, message = ending.message,
+        delay_ms = ending.delay_ms })
+    end,
+    block = function(stream, data)
+      local id = tonumber(data.id)
+      link.post(message.BLOCK, { node = stream.node, run = run, member = link.member, id = id,
+        n = tonumber(data.records), bytes = ffi.string(data.bytes, data.len) })
+      return link.await_taken(id)
+    end,
+  }
+end
+
 -- Pauses of a receiver that has nothing, in ms.
 local PAUSE_LEAST, PAUSE_MOST = 1, 50
 
 --- Runs the receiver of a node until it ends or is told to.
 ---@param context table this Lua state's
----@param document table { node, context, interval_ms, max_rate, initial_rate, wal_dir, wal_rolling_ms }
----@param link table { crew, member, post }
+---@param document table { node, run, context, interval_ms, max_rate, initial_rate, wal_dir, wal_rolling_ms }
+---@param link table { crew, member, post, is_host }
 function M.run(context, document, link)
   local stream = context.streams[document.node]
   local received = ffi.new('struct sl_crew_message')
@@ -226,21 +250,36 @@ function M.run(context, document, link)
     interval_ms = document.interval_ms,
     max_rate = document.max_rate,
     initial_rate = document.initial_rate,
-    sink = thread_sink(document, link),
+    sink = (link.is_host and host_sink or thread_sink)(document, link),
   })
+  -- What became of the block that was sent last.
+  local taken
   -- Hears what the driver wants, waiting at most so long.
   local function hear(timeout_ms)
     local rc = C.sl_abi_crew_receive(link.crew, link.member, 0, timeout_ms, received)
     if rc < 0 then
       C.sl_error_clear()
       runner.ending = runner.ending or {}
+      runner.is_orphan = true
     elseif rc == 1 and received.kind == message.RECEIVER_STOP then
       runner.ending = runner.ending or {}
+      -- Its driver is gone: nobody answers for blocks.
+      runner.is_orphan = runner.is_orphan or received.len == 0
+    elseif rc == 1 and received.kind == message.BLOCK_TAKEN then
+      taken = buffer.decode(ffi.string(received.bytes, received.len))
     elseif rc == 1 and received.kind == message.RECEIVER_RATE then
       local rate = buffer.decode(ffi.string(received.bytes, received.len)).rate
       C.sl_abi_block_generator_rate(runner.generator, rate)
     end
     return rc == 1
+  end
+  function link.await_taken(id)
+    taken = nil
+    while not (taken and taken.id == id) do
+      if runner.is_orphan then return nil end
+      hear(-1)
+    end
+    return taken.is_taken or nil
   end
   function runner:wait_for_rate()
     self:flush()

@@ -1,5 +1,5 @@
 --- The receivers of a context and their blocks, from the driver's side: run here, one after the other in
---- coroutines, or by members of a pool.
+--- coroutines, or by members of a pool, or by those of hosts.
 
 local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
@@ -111,10 +111,33 @@ end
 local Inline = setmetatable({}, { __index = Blocks })
 Inline.__index = Inline
 
+-- Takes n encoded records that a receiver has stored: into the log when there is one, then into memory,
+-- then into the next batch. `worker` brought them. True when they were taken.
+local block_out, segment_out = ffi.new('struct sl_streaming_block'), ffi.new('struct sl_wal_segment')
+local function take_block(self, stream, data, worker)
+  local context, block, segment = self.context, block_out, segment_out
+  local id, n, len = tonumber(data.id), tonumber(data.records), tonumber(data.len)
+  keep_block(self, stream.node, id, { n = n, addr = wire.keep(data.bytes, len), len = len, form = 'values' })
+  block.id, block.records, block.worker, block.is_valid = data.id, data.records, worker, 1
+  block.wal_path, block.wal_offset, block.wal_length = '', 0, 0
+  if self:log_dir(stream.node) then
+    local wal = self:log_of(stream.node)
+    if not report(self, C.sl_abi_wal_write(wal, data.bytes, len, context:now(), segment)) then
+      self:drop(stream.node, id)
+      return nil
+    end
+    block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
+  end
+  local ok, problem = report(self, C.sl_abi_streaming_block_add(context.handle, stream.node, block))
+  if not ok then
+    self:drop(stream.node, id)
+    context:warn('%s: a block of %d records was refused: %s', stream.node_name, n, problem)
+  end
+  return ok and true or nil
+end
+
 local function inline_sink(self)
   local context = self.context
-  local block = ffi.new('struct sl_streaming_block')
-  local segment = ffi.new('struct sl_wal_segment')
   return {
     started = function(stream)
       return report(self, C.sl_abi_streaming_receiver_started(context.handle, stream.node, self.worker or 0))
@@ -126,27 +149,7 @@ local function inline_sink(self)
       C.sl_abi_streaming_receiver_ended(context.handle, stream.node, ending.message,
         ending.delay_ms or UNKNOWN)
     end,
-    block = function(stream, data)
-      local n, len = tonumber(data.records), tonumber(data.len)
-      keep_block(self, stream.node, tonumber(data.id),
-        { n = n, addr = wire.keep(data.bytes, len), len = len, form = 'values' })
-      block.id, block.records, block.worker, block.is_valid = data.id, data.records, 'driver', 1
-      block.wal_path, block.wal_offset, block.wal_length = '', 0, 0
-      if self:log_dir(stream.node) then
-        local wal = self:log_of(stream.node)
-        if not report(self, C.sl_abi_wal_write(wal, data.bytes, len, context:now(), segment)) then
-          self:drop(stream.node, tonumber(data.id))
-          return nil
-        end
-        block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
-      end
-      local ok, problem = report(self, C.sl_abi_streaming_block_add(context.handle, stream.node, block))
-      if not ok then
-        self:drop(stream.node, tonumber(data.id))
-        context:warn('%s: a block of %d records was refused: %s', stream.node_name, n, problem)
-      end
-      return ok
-    end,
+    block = function(stream, data) return take_block(self, stream, data, 'driver') end,
   }
 end
 
@@ -246,24 +249,57 @@ function M.inline(context) return setmetatable(base(context), Inline) end
 local Remote = setmetatable({}, { __index = Blocks })
 Remote.__index = Remote
 
---- Starts the receiver of a node on a free member.
-function Remote:start(node, worker)
-  local context = self.context
-  local member = table.remove(self.pool.idle)
-  if not member then
-    C.sl_abi_streaming_receiver_ended(context.handle, node, 'there is no thread for it', UNKNOWN)
+local function fail_start(self, node, text)
+  C.sl_abi_streaming_receiver_ended(self.context.handle, node, text, UNKNOWN)
+end
+
+-- On whichever member of a host comes first; it says which when it has started.
+local function start_on_host(self, node, entry, document)
+  local hosts = self.pool.hosts
+  entry.host = hosts.by_worker[entry.worker]
+  if not entry.host then
+    fail_start(self, node, 'its worker is gone')
     return
   end
-  self.runners[node] = { member = member, worker = worker }
-  self.pool:send(member, message.RECEIVE, {
+  self.runners[node] = entry
+  hosts:occupy(entry.host, 1)
+  hosts:send(entry.host, C.SL_CREW_ANY, message.RECEIVE, wire.encode(document))
+end
+
+--- Starts the receiver of a node on a free member.
+function Remote:start(node, worker)
+  local context, pool = self.context, self.pool
+  self.last_run = self.last_run + 1
+  local entry = { worker = worker, run = self.last_run }
+  local document = {
     node = node,
-    context = tonumber(ffi.cast('uintptr_t', context.handle)),
+    run = entry.run,
     interval_ms = context.block_interval_ms,
     max_rate = context.max_rate,
     initial_rate = context.initial_rate,
-    wal_dir = self:log_dir(node),
-    wal_rolling_ms = M.ROLLING_MS,
-  })
+  }
+  if pool.hosts then
+    start_on_host(self, node, entry, document)
+    return
+  end
+  entry.member = table.remove(pool.idle)
+  if not entry.member then
+    fail_start(self, node, 'there is no thread for it')
+    return
+  end
+  self.runners[node] = entry
+  document.context = tonumber(ffi.cast('uintptr_t', context.handle))
+  document.wal_dir, document.wal_rolling_ms = self:log_dir(node), M.ROLLING_MS
+  pool:send(entry.member, message.RECEIVE, document)
+end
+
+-- Sends to the member that runs a receiver.
+local function tell_runner(self, entry, kind, document)
+  if not entry.host then
+    self.pool:send(entry.member, kind, document)
+  elseif entry.member then
+    self.pool.hosts:send(entry.host, entry.member, kind, wire.encode(document or {}))
+  end
 end
 
 --- How long a receiver may take to end before the others go on without it.
@@ -273,12 +309,13 @@ function Remote:stop(node)
   local entry = self.runners[node]
   if not entry then return end
   entry.give_up_at = entry.give_up_at or self.context:now() + M.STOP_MS
-  self.pool:send(entry.member, message.RECEIVER_STOP)
+  entry.must_stop = true
+  tell_runner(self, entry, message.RECEIVER_STOP)
 end
 
 function Remote:rate(node, rate)
   local entry = self.runners[node]
-  if entry then self.pool:send(entry.member, message.RECEIVER_RATE, { rate = rate }) end
+  if entry then tell_runner(self, entry, message.RECEIVER_RATE, { rate = rate }) end
 end
 
 --- Gives receivers up that do not come back from their own code.
@@ -286,6 +323,7 @@ function Remote:step_all()
   for node, entry in pairs(self.runners) do
     if entry.give_up_at and not entry.is_lost and self.context:now() >= entry.give_up_at then
       entry.is_lost = true
+      self.retired[entry.run] = entry.host
       self.context:warn('receiver %s does not end: its code does not return',
         self.context.streams[node].node_name)
       C.sl_abi_streaming_receiver_ended(self.context.handle, node, 'it does not end', UNKNOWN)
@@ -304,18 +342,48 @@ function Remote:due()
   return least
 end
 
+-- The receiver that a message is about, nil when that was given up.
+local function runner_of(self, document)
+  local entry = self.runners[document.node]
+  return entry and entry.run == document.run and entry or nil
+end
+
+-- A block of a receiver in another process: its bytes came along, and it waits for the answer.
+local function take_from_host(self, document, container)
+  local entry = runner_of(self, document)
+  local is_taken = entry ~= nil and take_block(self, self.context.streams[document.node], {
+    id = document.id, records = document.n, len = #document.bytes,
+    bytes = ffi.cast('const uint8_t *', document.bytes),
+  }, ('container-%d'):format(container)) or false
+  -- One that was given up waits for the answer too.
+  self.pool.hosts:send({ container = container }, document.member, message.BLOCK_TAKEN,
+    wire.encode({ id = document.id, is_taken = is_taken }))
+end
+
+--- A host is lost with its receivers; C places them anew.
+function Remote:host_lost(host)
+  for node, entry in pairs(self.runners) do
+    if entry.host == host then self.runners[node] = nil end
+  end
+end
+
 --- Receivers that run in members of a pool.
 ---@param context table
 ---@param pool table
 function M.remote(context, pool)
   local self = setmetatable(base(context), Remote)
   self.pool = pool
+  self.last_run = 0
+  -- Receivers that were given up and still have their slot: run -> host.
+  self.retired = {}
   self.before_look_up = function()
     while pool:hear(0) do end
   end
   pool:on(message.RECEIVER_STARTED, function(document)
-    local entry = self.runners[document.node]
+    local entry = runner_of(self, document)
     if not entry then return end
+    entry.member = document.member or entry.member
+    if entry.must_stop then tell_runner(self, entry, message.RECEIVER_STOP) end
     local rc = C.sl_abi_streaming_receiver_started(context.handle, document.node, entry.worker)
     if rc < 0 then
       C.sl_error_clear()
@@ -324,18 +392,28 @@ function M.remote(context, pool)
     end
   end)
   pool:on(message.RECEIVER_ERROR, function(document)
+    if not runner_of(self, document) then return end
     C.sl_abi_streaming_receiver_error(context.handle, document.node, document.message)
   end)
   pool:on(message.RECEIVER_ENDED, function(document)
-    local entry = self.runners[document.node]
-    self.runners[document.node] = nil
-    pool.idle[#pool.idle + 1] = document.member
+    local entry, retired = runner_of(self, document), self.retired[document.run]
+    if entry then self.runners[document.node] = nil end
+    self.retired[document.run] = nil
+    if not pool.hosts then
+      pool.idle[#pool.idle + 1] = document.member
+    elseif retired or entry then
+      pool.hosts:occupy(retired or entry.host, -1)
+    end
     if entry and not entry.is_refused and not entry.is_lost then
       C.sl_abi_streaming_receiver_ended(context.handle, document.node, document.message,
         document.delay_ms or UNKNOWN)
     end
   end)
-  pool:on(message.BLOCK, function(document)
+  pool:on(message.BLOCK, function(document, from)
+    if document.bytes then
+      take_from_host(self, document, from)
+      return
+    end
     keep_block(self, document.node, document.id,
       { n = document.n, addr = document.addr, len = document.len, form = 'values' })
   end)

@@ -63,8 +63,15 @@ local function on_signal(self, number)
   stop(self, 'signal', true)
 end
 
-local function connect(self, options)
-  local context, pool = self.context, self.pool
+--- A pool for a context, with a driver that is to be run by its caller: jobs, output operations and
+--- receivers of the context go there. Options are those of a pool, `on_event` and `on_stop(is_graceful)`,
+--- which is called when the program stops its context.
+---@param context streamlua.StreamingContext
+---@param options table
+---@return table pool
+function M.connect(context, options)
+  options.script, options.context = context.script, context
+  local pool = pools.new(options)
   pool.keep = context.env.keep
   context.env = pool
   context.is_driven = true
@@ -73,9 +80,13 @@ local function connect(self, options)
   context.before_work = function() return pool:hear_all() end
   context.run_output = output_runner(pool)
   context.on_event = options.on_event
-  pool.on_signal = function(number) on_signal(self, number) end
-  pool:on(message.STOP, function(document) stop(self, 'stopped', document and document.graceful) end)
+  pool:on(message.STOP, function(document)
+    local is_graceful = document and document.graceful or false
+    options.on_stop(is_graceful)
+    C.sl_abi_streaming_stop(context.handle, is_graceful and 1 or 0)
+  end)
   pool:on(message.WARNING, function(document) context:warn('%s', document.text) end)
+  return pool
 end
 
 -- Waits until every thread has evaluated the script.
@@ -127,15 +138,16 @@ function M.run(context, options)
   local started = C.sl_abi_monotonic_ms()
   local slots, needed = slots_of(context, options.executors)
   context:add_worker('local', slots)
-  local pool = pools.new({ executors = math.max(1, slots - needed), receivers = needed,
-    script = context.script, set = options.set, defaults = options.defaults, context = context })
   local self = setmetatable({
     context = context,
-    pool = pool,
     ttl_until = options.ttl_ms and started + options.ttl_ms,
     on_stop = options.on_stop,
   }, Run)
-  connect(self, options)
+  local pool = M.connect(context, { executors = math.max(1, slots - needed), receivers = needed,
+    set = options.set, defaults = options.defaults, on_event = options.on_event,
+    on_stop = function() self.reason = self.reason or 'stopped' end })
+  self.pool = pool
+  pool.on_signal = function(number) on_signal(self, number) end
   C.sl_abi_crew_catch_signals(pool.crew)
   pool:start()
   local ok, raised = pcall(function()

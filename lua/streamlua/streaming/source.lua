@@ -32,6 +32,7 @@ function M.METHODS.queue_stream(context, queue, options)
   options = options or {}
   return make(context, 'queue_stream', {
     is_queue = true,
+    partitions = context.default_partitions,
     compute = function(self, time)
       local taken, n = {}, 0
       if #queue > 0 then
@@ -45,7 +46,7 @@ function M.METHODS.queue_stream(context, queue, options)
         taken, n = options.default, #options.default
       end
       context:report_input(self, time, n)
-      return rdds.of_list(context.env, taken, context.default_partitions)
+      return rdds.of_list(context.env, taken, self.partitions)
     end,
   })
 end
@@ -59,6 +60,7 @@ function M.METHODS.input_stream(context, f, options)
   local stand_in = { context = context }
   local partitions = streams.check_partitions(stand_in, 'input_stream', options and options.partitions)
   return make(context, 'input_stream', {
+    partitions = partitions,
     compute = function(self, time)
       local zero = C.sl_abi_streaming_zero_time(context.handle)
       local list = f(time, (time - zero) / self.slide_ms)
@@ -68,7 +70,7 @@ function M.METHODS.input_stream(context, f, options)
           type(list)), 0)
       end
       context:report_input(self, time, #list)
-      return rdds.of_list(context.env, list, partitions)
+      return rdds.of_list(context.env, list, self.partitions)
     end,
   })
 end

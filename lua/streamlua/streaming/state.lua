@@ -542,6 +542,29 @@ function M.restore(stream, time, path)
   return made
 end
 
+--- Deals the state of a stream out to another number of tables, while no batch is under way.
+---@param stream streamlua.DStream
+---@param count integer
+function M.resize(stream, count)
+  local newest = stream.newest
+  if newest then ready_before({ before = newest }, stream) end
+  local old = stream.tables
+  stream.tables, stream.partitions = nil, count
+  if not old then return end
+  local tables = tables_of(stream)
+  for _, map in ipairs(old.maps) do
+    for key, item, time in map:each() do
+      tables.maps[pass.bucket(key, count) + 1]:put(key, item, time)
+    end
+  end
+  for p = 1, count do
+    tables.applied[p] = newest and newest.time or 0
+    tables.sizes[p] = tables.maps[p]:size()
+  end
+  -- What is asked of the newest version from now on is asked of these tables.
+  if newest and not newest.blocks then newest.count_of_partitions = count end
+end
+
 -- Whether a state has gone past a time: what it was then is not held any more.
 local function is_past(stream, time) return stream.newest ~= nil and time < stream.newest.time end
 
@@ -661,6 +684,7 @@ function streams.Stream:map_with_state(spec)
       C.sl_abi_streaming_node_checkpoint(self.context.handle, inner.node, 10 * inner.slide_ms))
     local mapped = streams.derive(inner, 'map_with_state', {
       state_stream = inner,
+      partitions = inner.partitions,
       checkpointed = inner,
       compute = function(_, time)
         local made = inner:get_or_compute(time)
@@ -708,10 +732,16 @@ local function blocks_at(datasets, p)
   return blocks
 end
 
-local function prepare_all(datasets)
-  for _, dataset in ipairs(datasets) do
+-- Datasets from before the stream got another number of partitions are dealt out anew.
+local function prepare_all(datasets, count, reducing)
+  for i, dataset in ipairs(datasets) do
     dataset:persist()
     rdds.prepare(dataset)
+    if dataset.count_of_partitions ~= count then
+      local dealt = rdds.wide(dataset, { dataset }, count, reducing, reducing):persist()
+      rdds.prepare(dealt)
+      datasets[i] = dealt
+    end
   end
 end
 
@@ -776,10 +806,10 @@ function M.incremental(self, op, options)
       local prev_end, prev_begin = time - slide, begin - slide
       local made = version(stream, time, before, { read_input = function(made)
         if made.is_new or stream.must_rebuild then
-          prepare_all(made.whole)
+          prepare_all(made.whole, stream.partitions, reducing)
         else
-          prepare_all(made.old)
-          prepare_all(made.new)
+          prepare_all(made.old, stream.partitions, reducing)
+          prepare_all(made.new, stream.partitions, reducing)
         end
         return nil
       end })

@@ -234,12 +234,13 @@ function Stream:glom()
   end)
 end
 
--- A shuffle of every batch.
+-- A shuffle of every batch. The number of partitions of a stream may change between batches.
 local function shuffled(self, op, partitions, write, read)
   return derive(self, op, {
-    compute = function(_, time)
+    partitions = partitions,
+    compute = function(made, time)
       local parent = self:get_or_compute(time)
-      return parent and rdds.wide(parent, { parent }, partitions, write, read)
+      return parent and rdds.wide(parent, { parent }, made.partitions, write, read)
     end,
   })
 end
@@ -456,9 +457,10 @@ local function cogrouped(self, op, other, count)
   check_siblings(op, { self, other })
   return derive(self, 'cogroup', {
     parents = { self, other },
+    partitions = count,
     compute = function(made, time)
       local list = all_datasets(op, made.call_site, made.parents, time)
-      return rdds.wide(list[1], list, count, DEAL, COGROUP)
+      return rdds.wide(list[1], list, made.partitions, DEAL, COGROUP)
     end,
   })
 end
@@ -478,6 +480,7 @@ for name, step in pairs(rdds.JOINS) do
     return compose(self.context, name, function()
       local groups = cogrouped(self, name, other, count)
       return derive(groups, name, {
+        partitions = count,
         compute = function(_, time)
           local parent = groups:get_or_compute(time)
           return parent and parent:flat_map_values(step)
@@ -592,6 +595,23 @@ function Stream:name(text)
     end
   end
   return self
+end
+
+--- Gives the batches of a stream from now on another number of partitions, while none is under way. Only
+--- for streams that have one of their own (`partitions`).
+---@param self streamlua.DStream
+---@param n integer
+function M.resize(self, n)
+  local list = { self, unpack(self.hidden or {}) }
+  for _, stream in ipairs(list) do
+    if stream.partitions and stream.partitions ~= n then
+      if stream.task_of then
+        require('streamlua.streaming.state').resize(stream, n)
+      else
+        stream.partitions = n
+      end
+    end
+  end
 end
 
 local node_out = NODE()

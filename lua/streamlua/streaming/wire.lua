@@ -1,8 +1,9 @@
 --- How tasks and records pass between the Lua states of a run.
 --
 -- Records lie in blocks of C memory: {n, addr, len, form}. The form `part` is one encoded part; `values`
--- are n encoded values, one after the other, as receivers make them. A task refers to functions of the
--- program by number (ref) or to the library's own by name (builtin).
+-- are n encoded values, one after the other, as receivers make them. To and from another process a block
+-- carries its `bytes` instead. A task refers to functions of the program by number (ref) or to the
+-- library's own by name (builtin).
 
 local buffer = require 'string.buffer'
 local ffi = require 'ffi'
@@ -43,6 +44,14 @@ end
 function M.store(part)
   local pointer, len = encoded({ n = part.n, items = part.items, keys = part.keys, vals = part.vals })
   return { n = part.n, addr = M.keep(pointer, len), len = len, form = 'part' }
+end
+
+--- The same as a block that carries its bytes.
+---@param part table
+---@return table
+function M.store_inline(part)
+  local pointer, len = encoded({ n = part.n, items = part.items, keys = part.keys, vals = part.vals })
+  return { n = part.n, bytes = ffi.string(pointer, len), form = 'part' }
 end
 
 -- The bytes of a block that lies in a file, in memory of the caller's.
@@ -89,8 +98,13 @@ end
 function M.fetch(block)
   if block.part then return block.part end
   if block.path then return buffer.decode(read_file(block)) end
-  if not block.addr then error('the records of this dataset are not held any more', 0) end
-  reader:set(ffi.cast(bytes_p, block.addr), block.len)
+  if block.bytes then
+    reader:set(block.bytes)
+  elseif block.addr then
+    reader:set(ffi.cast(bytes_p, block.addr), block.len)
+  else
+    error('the records of this dataset are not held any more', 0)
+  end
   local part
   if block.form == 'values' then
     local items = {}
@@ -111,6 +125,15 @@ local free_memory = C.free
 function M.own(block)
   block.memory = ffi.gc(ffi.cast('void *', block.addr), free_memory)
   return block
+end
+
+--- Moves the bytes that a block carries to memory of its own.
+---@param block table
+---@return table block
+function M.land(block)
+  local bytes = block.bytes
+  block.addr, block.len, block.bytes = M.keep(bytes, #bytes), #bytes, nil
+  return M.own(block)
 end
 
 --- Frees a block's memory.
@@ -177,11 +200,21 @@ end
 
 local function is_block(item) return item.addr ~= nil or item.part ~= nil or item.path ~= nil end
 
-local function portable(item)
+-- A block with its bytes.
+local function inlined(block)
+  if block.path then return { n = block.n, bytes = read_file(block), form = block.form } end
+  if block.addr then
+    return { n = block.n, bytes = ffi.string(ffi.cast(bytes_p, block.addr), block.len), form = block.form }
+  end
+  return M.store_inline(block.part)
+end
+
+local function portable(item, is_inline)
   if type(item) ~= 'table' then return item end
   if item.ref then return { ref = item.ref } end
   if item.builtin then return { builtin = item.builtin } end
   if is_block(item) and item.n then
+    if is_inline then return inlined(item) end
     if item.path then return { n = item.n, path = item.path, len = item.len, form = item.form } end
     -- Records that were made here get a copy for the others, once.
     if not item.addr then
@@ -192,14 +225,15 @@ local function portable(item)
     return { n = item.n, addr = item.addr, len = item.len, form = item.form }
   end
   local copy = {}
-  for key, inner in pairs(item) do copy[key] = portable(inner) end
+  for key, inner in pairs(item) do copy[key] = portable(inner, is_inline) end
   return copy
 end
 
---- What holds descriptors and blocks as bytes; `task` in it is a task.
+--- What holds descriptors and blocks as bytes; `task` in it is a task. is_inline: for another process.
 ---@param spec table
+---@param is_inline? boolean
 ---@return string
-function M.pack(spec)
+function M.pack(spec, is_inline)
   local task = spec.task
   local columns = task and place_input(task)
   if columns then
@@ -212,7 +246,7 @@ function M.pack(spec)
     copy.task = task
     spec = copy
   end
-  return buffer.encode(portable(spec))
+  return buffer.encode(portable(spec, is_inline))
 end
 
 local function resolved(context, item)

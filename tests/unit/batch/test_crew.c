@@ -105,6 +105,36 @@ test_threads_answer_every_task_once_and_wake_the_owner(void **state)
 }
 
 static void
+note_kind(void *ctx, int32_t member, int32_t kind, const void *bytes, size_t len)
+{
+    (void)bytes;
+    assert_int_equal(len, 1);
+    *(int32_t *)ctx += kind * 10 + member;
+}
+
+static void
+test_messages_are_forwarded_except_those_about_members(void **state)
+{
+    (void)state;
+    int32_t sum = 0;
+    struct sl_crew *crew = sl_crew_new(2);
+    struct sl_crew_message message;
+    sl_crew_set_forward(crew, note_kind, &sum);
+    sl_crew_post(crew, 1, 5, "x", 1);
+    assert_int_equal(sum, 51);
+    sl_crew_post(crew, 1, 0, "y", 1);
+    sl_crew_post(crew, 1, SL_CREW_ENDED, "z", 1);
+    sl_crew_set_forward(crew, NULL, NULL);
+    sl_crew_post(crew, 1, 5, "w", 1);
+    assert_int_equal(sum, 51);
+    for (const char *at = "yzw"; *at != 0; at++) {
+        assert_int_equal(sl_crew_take(crew, 0, &message), 1);
+        assert_int_equal(message.bytes[0], *at);
+    }
+    sl_crew_free(crew);
+}
+
+static void
 test_boot_text_is_copied(void **state)
 {
     (void)state;
@@ -126,6 +156,7 @@ main(void)
         cmocka_unit_test(test_send_refuses_members_that_do_not_exist),
         cmocka_unit_test(test_a_closed_crew_gives_what_it_has_and_then_says_so),
         cmocka_unit_test(test_threads_answer_every_task_once_and_wake_the_owner),
+        cmocka_unit_test(test_messages_are_forwarded_except_those_about_members),
         cmocka_unit_test(test_boot_text_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@ local plans = require 'streamlua.cluster.plan'
 local libc = require 'streamlua.connectors.libc'
 local order = require 'streamlua.cli.order'
 local running = require 'streamlua.cli.running'
+local submission = require 'streamlua.streaming.submission'
 
 -- What --parallelism asks for, against the script's own numbers.
 local function wanted_parallelism(context, args, prepared)
@@ -35,6 +36,7 @@ local function pack(context, args, prepared)
         :format(warning.container, warning.resource))
     end
   end
+  if prepared.is_streams then submission.set_apart(plan) end
   return plan, request
 end
 

@@ -8,6 +8,7 @@ local parallelism = require 'streamlua.cli.parallelism'
 local parser = require 'streamlua.cli.parser'
 local plans = require 'streamlua.cluster.plan'
 local running = require 'streamlua.cli.running'
+local submission = require 'streamlua.streaming.submission'
 local units = require 'streamlua.units'
 
 -- Seconds that another update may hold the lock before this one gives up.
@@ -48,7 +49,8 @@ end
 local function present(topology)
   local tasks, list = plans.tasks(topology.plan), {}
   for i, component in ipairs(topology.described.components) do
-    list[i] = { name = component.name, parallelism = #(tasks[component.name] or {}) }
+    list[i] = { name = component.name, parallelism = #(tasks[component.name] or {}),
+      fixed = submission.fixed(topology.described.config, component.name) }
   end
   return list
 end

@@ -7,6 +7,7 @@ local error_lines = require 'streamlua.cli.error_lines'
 local err = require 'streamlua.err'
 local json = require 'streamlua.json'
 local load = require 'streamlua.topology.load'
+local mode = require 'streamlua.streaming.mode'
 local parser = require 'streamlua.cli.parser'
 local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
@@ -60,6 +61,8 @@ local function from_state_manager(context, args, settings)
   local set = canonical.decode(ffi.string(unpacked.overrides, unpacked.overrides_size))
   local defaults = canonical.decode(ffi.string(unpacked.defaults, unpacked.defaults_size))
   local path = ffi.string(unpacked.script)
+  -- A stream program is only declared at first; its driver loads it again to run it.
+  mode.is_member = true
   local topology, failure = load.script(path, { set = set, defaults = defaults })
   if not topology then
     C.sl_abi_package_unpack_free(unpacked)
@@ -67,6 +70,22 @@ local function from_state_manager(context, args, settings)
   end
   return topology, { state_url = state_url, host = args.host, unpacked = unpacked, set = set,
     defaults = defaults }
+end
+
+-- The process of a stream program. Which of its containers drives it is in the stored plan.
+local function run_streams(context, args, program, options)
+  local client = context:check(require('streamlua.cluster').open({ state = options.state_url, logs = '.',
+    program = '', timeout_ms = 30000, progress_fd = -1, reader = true }))
+  local topology, failure = client:load(args.topology)
+  client:close()
+  if not (topology and topology.plan) then
+    context:fail_with(failure or err.new('ENOTFOUND', 'it has no plan'), ("topology '%s'"):format(args.topology))
+  end
+  local function line(text) context.stderr:write(text, '\n') end
+  options.topology, options.plan = args.topology, topology.plan
+  options.follow = require('streamlua.cli.stream_run').follower({ phase = function(_, text) line(text) end },
+    true, line).on_event
+  return require('streamlua.streaming.process').run(program, options)
 end
 
 local function write_summary(path, stats)
@@ -111,7 +130,8 @@ return {
         options.host, port))
       context.stderr:flush()
     end
-    local outcome = process.run(topology, options)
+    local outcome = load.kind(topology) == 'streaming' and run_streams(context, args, topology, options)
+      or process.run(topology, options)
     C.sl_abi_package_unpack_free(options.unpacked)
     if args.summary then write_summary(args.summary, outcome.stats) end
     if outcome.code ~= 0 then
