@@ -93,6 +93,9 @@ local function start_role(self, options)
     topology = options.topology,
     container = options.container,
     host = options.host,
+    data_port = options.data_port or 0,
+    supervisor = options.supervisor,
+    slot_port = options.supervisor and options.data_port or 0,
     state_url = options.state_url,
     secret = options.secret,
     secret_len = options.secret and #options.secret or 0,
@@ -452,6 +455,8 @@ end
 ---@field container integer
 ---@field plan table the stored plan
 ---@field host string
+---@field data_port? integer
+---@field supervisor? string
 ---@field state_url string
 ---@field secret? string
 ---@field settings ffi.cdata* struct sl_settings *

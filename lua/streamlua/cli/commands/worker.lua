@@ -75,7 +75,8 @@ end
 -- The process of a stream program. Which of its containers drives it is in the stored plan.
 local function run_streams(context, args, program, options)
   local client = context:check(require('streamlua.cluster').open({ state = options.state_url, logs = '.',
-    program = '', timeout_ms = 30000, progress_fd = -1, reader = true }))
+    program = '', timeout_ms = 30000, progress_fd = -1, reader = true, secret = options.secret,
+    settings = options.settings }))
   local topology, failure = client:load(args.topology)
   client:close()
   if not (topology and topology.plan) then
