@@ -91,7 +91,7 @@ container_new(struct sl_launcher_local *self, int32_t number)
     snprintf(log, sizeof(log), "%s/container-%d.log", self->log_dir, number);
     const char *argv[] = {self->program, SL_ROLE_WORKER, "--state",     self->state_url,
                           "--topology",  self->topology, "--container", id,
-                          NULL};
+                          "--logs",      self->log_dir,  NULL};
     struct sl_kept_process_options options = {
         .loop = self->loop,
         .program = self->program,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -79,6 +80,41 @@ sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, i
         sl_process_free(process);
     }
     return rc;
+}
+
+/* The lock of guardians: its descriptor, which holds it; -1 when another one does; -2 when there
+ * can be no lock, as on a disk that can not be written. */
+static int
+guardian_lock(const char *logs)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/guardian.lock", logs);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return -2;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool
+is_guarded(const char *logs)
+{
+    int fd = guardian_lock(logs);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd == -1;
+}
+
+int
+sl_guardian_rescue(struct sl_loop *loop, const struct sl_role_options *options)
+{
+    int64_t pid;
+    return is_guarded(options->logs) ? 0 : sl_guardian_start(loop, options, &pid);
 }
 
 /* A process that is watched although it is no child. */
@@ -196,12 +232,19 @@ sl_guardian_run(const struct sl_role_options *options, const struct sl_settings 
     /* It has no connections. */
     (void)settings;
     struct guardian self = {.options = *options, .adopted = {.fd = -1}};
+    int lock = guardian_lock(options->logs);
+    if (lock == -1) {
+        return 0;
+    }
     struct sl_restart_config config = sl_restart_config_default(SL_RESTART_EXPONENTIAL);
     config.initial_ms = SL_GUARDIAN_BACKOFF_MS;
     config.max_ms = SL_GUARDIAN_BACKOFF_MAX_MS;
     config.reset_ms = SL_GUARDIAN_RESET_MS;
     int rc = sl_loop_new(&self.loop);
     if (rc != 0) {
+        if (lock >= 0) {
+            close(lock);
+        }
         return rc;
     }
     sl_log_set_role(SL_ROLE_GUARDIAN);
@@ -223,6 +266,9 @@ sl_guardian_run(const struct sl_role_options *options, const struct sl_settings 
     }
     sl_restart_destroy(&self.restart);
     sl_loop_free(self.loop);
+    if (lock >= 0) {
+        close(lock);
+    }
     return rc;
 }
 
@@ -262,7 +308,8 @@ role_told_to_end(void *ctx, int number)
     sl_loop_stop(self->loop);
 }
 
-/* The guardian is gone: another one takes its place and watches this process. */
+/* The guardian is gone: another one takes its place and watches this process, unless somebody who
+ * missed us has started one with a topology master that stands by. */
 static void
 guardian_ended(void *ctx)
 {
@@ -271,6 +318,10 @@ guardian_ended(void *ctx)
     int64_t pid = 0;
     watched_close(&self->guardian);
     options.partner_pid = getpid();
+    if (is_guarded(options.logs)) {
+        sl_log_info("cluster", "another guardian of %s is there", self->options.topology);
+        return;
+    }
     if (sl_guardian_start(self->loop, &options, &pid) != 0) {
         sl_log_error("cluster", "start a guardian of %s: %s", self->options.topology,
                      sl_err_last()->msg);

@@ -7,7 +7,8 @@
  *        ^------------- starts anew, when it dies -------------'
  *
  * Each is watched by another one, and all of them go when the topology is killed. Both functions
- * run until then, on a loop of their own.
+ * run until then, on a loop of their own. A guardian holds a lock on guardian.lock in the folder of
+ * logs while it lives: there is one.
  *
  * A topology master in a cluster with supervisors is started anew by its supervisor, and its
  * workers by theirs.
@@ -36,3 +37,9 @@ int sl_topology_master_run(const struct sl_role_options *options,
  */
 struct sl_loop;
 int sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, int64_t *pid);
+
+/*
+ * Starts a guardian when there is none: the last one and the topology master have ended at the same
+ * time. Any number of processes may do so, one guardian stays.
+ */
+int sl_guardian_rescue(struct sl_loop *loop, const struct sl_role_options *options);

@@ -60,6 +60,10 @@ struct sl_worker_role_options {
     int32_t drains_owner;
     /* The process ends when it has not had a topology master for so long. */
     double no_master_ms;
+    /* Of a local topology: where its logs are, and the path of streamlua. The worker starts a
+     * guardian when there is neither one nor a topology master. NULL: it does not. */
+    const char *logs;
+    const char *program;
 };
 
 /* The code of a topology, written to files. */

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cluster/data_link.h"
+#include "cluster/local_roles.h"
 #include "cluster/physical_plan.h"
 #include "cluster/settings.h"
 #include "cluster/worker_messages.h"
@@ -31,6 +32,9 @@ enum {
     PEERS_WAIT_MS = 500,
     /* How long an end waits until the peers have what was written for them. */
     LAST_WORDS_MS = 1000,
+    /* How long a local topology may be without a topology master before a guardian is looked for:
+     * longer than one takes to start the next. */
+    RESCUE_MS = 3000,
 };
 
 /* A drain that waits for the end of what is under way. */
@@ -65,6 +69,10 @@ struct sl_worker_role {
     struct sl_state_store *store;
     struct sl_leader_retrieval *leader;
     struct sl_timer master_timer;
+    struct sl_timer rescue_timer;
+    char *state_url;
+    char *logs;
+    char *program;
     /* Requests that the owner works on: number -> struct sl_rpc_request. */
     struct sl_map_u64 requests;
     uint32_t last_request;
@@ -615,9 +623,28 @@ master_gone(void *ctx, uint64_t ticket)
     ask_end(ctx, 1, "no topology master");
 }
 
+/* All workers do so; one guardian stays. */
+static void
+rescue(void *ctx, uint64_t ticket)
+{
+    struct sl_worker_role *self = ctx;
+    struct sl_role_options options = {.state_url = self->state_url,
+                                      .topology = self->topology,
+                                      .program = self->program,
+                                      .logs = self->logs};
+    (void)ticket;
+    if (sl_guardian_rescue(self->loop, &options) != 0) {
+        sl_log_warn("cluster.worker", "start a guardian: %s", sl_err_last()->msg);
+    }
+    sl_timer_start(self->loop, &self->rescue_timer, RESCUE_MS, rescue, self);
+}
+
 static void
 master_missing(struct sl_worker_role *self)
 {
+    if (self->logs != NULL && !sl_timer_is_running(&self->rescue_timer)) {
+        sl_timer_start(self->loop, &self->rescue_timer, RESCUE_MS, rescue, self);
+    }
     if (!sl_timer_is_running(&self->master_timer)) {
         sl_timer_start(self->loop, &self->master_timer, (uint64_t)self->options.no_master_ms,
                        master_gone, self);
@@ -630,6 +657,7 @@ on_registered(void *ctx, uint64_t token)
     struct sl_worker_role *self = ctx;
     (void)token;
     sl_timer_stop(&self->master_timer);
+    sl_timer_stop(&self->rescue_timer);
 }
 
 static void
@@ -692,6 +720,7 @@ end(void *ctx)
     struct sl_worker_role *self = ctx;
     struct sl_map_u64_entry *entry;
     sl_timer_stop(&self->master_timer);
+    sl_timer_stop(&self->rescue_timer);
     sl_timer_stop(&self->peers_timer);
     if (self->drain != NULL) {
         struct sl_worker_drained drained = drained_now(self);
@@ -766,6 +795,9 @@ sl_worker_role_free(struct sl_worker_role *self)
     sl_buf_destroy(&self->scratch);
     pieces_free(self->pieces.items, self->pieces.count);
     sl_free(self->secret);
+    sl_free(self->state_url);
+    sl_free(self->logs);
+    sl_free(self->program);
     sl_free(self);
 }
 
@@ -895,6 +927,11 @@ sl_worker_role_new(struct sl_worker *worker, const struct sl_worker_role_options
     if (options->secret_len > 0) {
         self->secret = sl_alloc(options->secret_len);
         memcpy(self->secret, options->secret, options->secret_len);
+    }
+    if (options->logs != NULL && options->program != NULL && options->state_url != NULL) {
+        self->state_url = sl_strdup(options->state_url);
+        self->logs = sl_strdup(options->logs);
+        self->program = sl_strdup(options->program);
     }
     if (options->no_master_ms == 0) {
         self->options.no_master_ms = SL_WORKER_NO_MASTER_MS;

@@ -173,6 +173,12 @@ local harm = {
     kill_one('worker')
     kill_one('topology-master')
   end },
+  { 'kill the guardian and the topology master', function()
+    local master = processes('topology-master')[1]
+    if master then libc.kill(master, 19) end
+    kill_one('guardian')
+    if master then libc.kill(master, libc.SIGKILL) end
+  end },
   { 'restart a container', function() run('restart', 'chaos', '--container', '1') end },
   { 'pause and resume', function()
     run('deactivate', 'chaos')

@@ -219,6 +219,24 @@ describe('a local topology', function()
     assert.same(after, last)
   end)
 
+  it('finds a guardian again when that and the topology master die at the same time', function()
+    ok('submit', script)
+    local before = pids(until_described(all_run))
+    local master, guardian = process_of('topology-master'), process_of('guardian')
+    -- Neither sees the other's end.
+    posix.signal.kill(master, posix.signal.SIGSTOP)
+    posix.signal.kill(guardian, posix.signal.SIGKILL)
+    posix.signal.kill(master, posix.signal.SIGKILL)
+    assert.same(before, pids(until_described(function(described)
+      return all_run(described) and process_of('topology-master') ~= master
+    end)))
+    local guardians = 0
+    for _, item in ipairs(processes()) do
+      guardians = guardians + (item.role == 'guardian' and 1 or 0)
+    end
+    assert.equal(1, guardians)
+  end)
+
   -- What sink and source wrote: the largest count of each key added up, the roots that the sink saw,
   -- how many were emitted, and which were acked.
   local function outcome()

@@ -154,6 +154,8 @@ local function start_role(self, options)
     secret = options.secret,
     secret_len = options.secret and #options.secret or 0,
     no_master_ms = options.no_master_ms or 0,
+    logs = options.logs,
+    program = options.program,
   })
   if options.identity then
     ffi.copy(role_options.identity, from_hex(options.identity), 16)

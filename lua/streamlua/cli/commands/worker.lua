@@ -9,6 +9,7 @@ local json = require 'streamlua.json'
 local load = require 'streamlua.topology.load'
 local mode = require 'streamlua.streaming.mode'
 local parser = require 'streamlua.cli.parser'
+local role = require 'streamlua.cli.role'
 local script = require 'streamlua.cli.script'
 local units = require 'streamlua.units'
 
@@ -106,6 +107,7 @@ return {
     command:option('--port', 'Port of its slot, on which it listens for the other workers.')
       :argname('PORT'):convert(parser.integer(1, 65535))
     command:option('--plan', 'Fixed plan instead of a topology master.'):argname('FILE')
+    command:option('--logs', 'Folder of the logs of a local topology.'):argname('DIR')
     command:argument('script', 'With a fixed plan: the topology.'):argname('SCRIPT'):args('?')
     command:option('--ttl', 'End after this time.'):argname('D'):convert(units.parse_duration)
     command:option('--summary', 'Write counters to FILE at the end.'):argname('FILE')
@@ -124,6 +126,8 @@ return {
     options.ends_when_finished = args.until_finished
     options.secret = context.settings.secret
     options.settings = settings
+    options.logs = args.logs
+    options.program = args.logs and role.program()
     options.verbose = context.verbose > 0
     options.on_error = error_lines.new(function(line) context.stderr:write(line, '\n') end)
     options.on_listen = function(port)
