@@ -904,6 +904,8 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field identity ffi.cdata*
 ---@field drains_owner integer
 ---@field no_master_ms number
+---@field logs ffi.cdata*
+---@field program ffi.cdata*
 
 --- The code of a topology, written to files.
 ---@class sl_unpacked: ffi.cdata*
