@@ -31,8 +31,9 @@ enum sl_worker_ask {
      */
     SL_ASK_STAGE = 6,
     /*
-     * Only with drains_owner: answer when nothing is in flight that the owner knows of. "1": the
-     * topology is going to be killed, so what was received has to be processed before.
+     * With drains_owner: answer when nothing is in flight that the owner knows of. "1", with or
+     * without it: the topology is going to be killed, so what was received has to be processed
+     * before, and what fails is emitted again.
      */
     SL_ASK_DRAIN = 7,
 };

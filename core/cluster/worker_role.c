@@ -450,8 +450,9 @@ drained_now(struct sl_worker_role *self)
     struct sl_remote_stats stats;
     if (!self->options.drains_owner) {
         sl_worker_load(self->worker, &load);
-    } else if (self->drain != NULL && self->drain->number != 0) {
-        load.waiting = 1;
+    }
+    if (self->drain != NULL && self->drain->number != 0) {
+        load.waiting++;
     }
     sl_remote_stats(sl_worker_remote(self->worker), &stats);
     return (struct sl_worker_drained){.roots = load.roots,
@@ -504,7 +505,8 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
     self->drain = sl_calloc(1, sizeof(*self->drain));
     self->drain->request = request;
     self->drain->until_ms = sl_loop_now_ms(self->loop) + limit_ms;
-    if (self->options.drains_owner) {
+    /* Spouts emit again what fails now before everything ends. */
+    if (self->options.drains_owner || is_last) {
         self->drain->number = ++self->last_request & INT32_MAX;
         self->last_request = self->drain->number;
         ask(self, SL_ASK_DRAIN, self->drain->number, is_last ? "1" : "0", 1);

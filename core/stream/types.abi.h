@@ -130,6 +130,8 @@ struct sl_task {
     /* Spouts: completed roots not yet taken, each slot * 2 + (1 when failed). */
     int32_t done_count;
     int32_t *done;
+    /* Spouts: failed roots that wait to be emitted again. */
+    int32_t replaying;
     /* Bolts: 1 = tuples are acked by the user. */
     int32_t manual_ack;
     int32_t id;

@@ -820,6 +820,10 @@ sl_worker_load(struct sl_worker *self, struct sl_worker_load *out)
         if (task != NULL) {
             out->roots += (uint64_t)(__atomic_load_n(&task->root_count, __ATOMIC_RELAXED) -
                                      __atomic_load_n(&task->free_slot_count, __ATOMIC_RELAXED));
+            /* Of a spout that is only paused they wait until it is called again. */
+            if (__atomic_load_n(&task->is_draining, __ATOMIC_RELAXED)) {
+                out->roots += (uint64_t)__atomic_load_n(&task->io.replaying, __ATOMIC_RELAXED);
+            }
             out->waiting += (uint64_t)__atomic_load_n(&task->queued, __ATOMIC_RELAXED);
         }
     }

@@ -29,10 +29,14 @@ local source = streamlua.spout {
 local count = streamlua.bolt {
   fields = { 'key', 'count', 'root' },
   prepare = function(self, context)
-    self.counts = context:state('counts')
+    self.counts, self.tried, self.flaky = context:state('counts'), {}, context.config.flaky
     if context.config.broken then error('no such table') end
   end,
   execute = function(self, tuple, collector)
+    if self.flaky and not self.tried[tuple.root] then
+      self.tried[tuple.root] = true
+      error('not at first')
+    end
     collector:emit({ tuple.key, self.counts:add(tuple.key, 1), tuple.root })
   end,
 }
@@ -404,6 +408,18 @@ describe('a local topology', function()
     table.sort(codes)
     assert.equal(0, codes[1])
     assert.is_true(codes[2] == 0 or codes[2] == 4, codes[2])
+  end)
+
+  it('emits again what fails while a kill waits', function()
+    process.write_file(script, (process.read_file(script):gsub('replay = true',
+      "replay = { delay = '700ms' }")))
+    ok('submit', script, '--set', 'flaky=true', '--set', 'max_spout_pending=50')
+    until_described(function(described) return described.components[2].executed > 100 end)
+    ok('kill', 'counts', '--wait', '30s')
+    local result = outcome()
+    assert.is_true(result.emitted > 50)
+    assert.equal(result.emitted, #result.acked)
+    assert.equal(result.emitted, result.sum)
   end)
 
   it('loses no root when workers and its topology master die', function()

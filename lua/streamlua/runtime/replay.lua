@@ -50,6 +50,7 @@ function Replays:retry(slot)
   local last = self.last + 1
   self.queue[last] = entry
   self.last = last
+  self.rt.task.replaying = self.rt.task.replaying + 1
   return true
 end
 
@@ -80,6 +81,7 @@ function Replays:emit_due(most)
     else
       self.rt.report_error(err, 'replay')
     end
+    self.rt.task.replaying = self.rt.task.replaying - 1
     emitted = emitted + 1
   end
   return emitted, self:due_in()

@@ -381,6 +381,17 @@ function Site:set_active(is_active)
     self.wait_options)
 end
 
+--- Has spouts emit nothing new, only again what fails, for good.
+function Site:drain()
+  if self.is_draining then return true end
+  self.is_draining = true
+  local ok, failure = self:set_active(false)
+  if not ok then return nil, failure end
+  self.worker:command(C.SL_COMMAND_DRAIN)
+  -- Until every executor has it.
+  return self.worker:route(self.wait_options)
+end
+
 ---@class streamlua.SiteOptions
 ---@field worker table streamlua.runtime.worker, started, of a plan without tasks
 ---@field plan table

@@ -100,6 +100,11 @@ local asks = {
     self.site:stage(tonumber(version), pieces)
     answer(self, event.executor)
   end,
+  [tonumber(C.SL_ASK_DRAIN)] = function(self, event)
+    local ok, failure = true, nil
+    if event.text == '1' then ok, failure = self.site:drain() end
+    answer(self, event.executor, not ok and failure or nil)
+  end,
   [tonumber(C.SL_ASK_END)] = function(self, event)
     local code, reason = event.text:match('^(%d+) (.*)$')
     finish(self, tonumber(code), reason)
