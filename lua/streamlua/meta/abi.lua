@@ -425,6 +425,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field wants_acks integer
 ---@field done_count integer
 ---@field done ffi.cdata*
+---@field replaying integer
 ---@field manual_ack integer
 ---@field id integer
 ---@field index integer
