@@ -332,7 +332,7 @@ on_slot_lost(void *ctx, uint64_t request, uint64_t allocation, const char *cause
     sl_log_info("cluster", "%s: container %d lost its slot: %s", self->topology, held->id, cause);
     if (held->pid == 0 && held->restarts > 0) {
         /* The worker ended again and again. What is wrong may be the place, or the program. */
-        uint32_t doublings = held->given_up < 4 ? held->given_up : 4;
+        uint32_t doublings = held->given_up < 6 ? held->given_up : 6;
         held->given_up++;
         held->restarts = 0;
         ask_for_another_slot(held, cause);
@@ -341,6 +341,21 @@ on_slot_lost(void *ctx, uint64_t request, uint64_t allocation, const char *cause
         return;
     }
     retry_later(held);
+}
+
+/* A supervisor that was away may come back with a slot that the plan does not name any more. */
+static bool
+is_wanted(void *ctx, const char *supervisor, uint32_t port)
+{
+    const struct sl_launcher_standalone *self = ctx;
+    sl_list_each(&self->list, it)
+    {
+        const struct held *held = sl_container_of(it, struct held, node);
+        if (!held->is_stopping && held->port == port && strcmp(held->supervisor, supervisor) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void
@@ -413,6 +428,7 @@ launcher_initialize(void *ctx, const struct sl_execution_state *execution, uint6
         .on_slot = on_slot,
         .on_slot_failed = on_slot_failed,
         .on_slot_lost = on_slot_lost,
+        .is_wanted = is_wanted,
         .on_worker_state = on_worker_state,
         .ctx = self,
     };

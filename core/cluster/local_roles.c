@@ -410,6 +410,7 @@ master_role_open(struct master_role *self)
         .store = self->store,
         .topology = options->topology,
         .launcher = make_launcher(self),
+        .place = {options->supervisor, options->host, options->port},
         .guardian_pid = (uint64_t)options->partner_pid,
         .pid = (uint64_t)getpid(),
         .heartbeat_interval_ms = (uint64_t)settings->heartbeat_interval_ms,

@@ -323,6 +323,13 @@ fail_earlier(struct sl_master_slots *self, const struct sl_slot_list *offers)
     sl_free(held);
 }
 
+static bool
+is_wanted(const struct sl_master_slots *self, const char *supervisor, uint32_t port)
+{
+    return self->options.is_wanted == NULL ||
+           self->options.is_wanted(self->options.ctx, supervisor, port);
+}
+
 static void
 handle_offer_slots(void *ctx, struct sl_rpc_request *request)
 {
@@ -350,7 +357,8 @@ handle_offer_slots(void *ctx, struct sl_rpc_request *request)
     fail_earlier(self, &offers);
     for (size_t i = 0; i < offers.count; i++) {
         const struct sl_slot_status *slot = &offers.slots[i];
-        if (sl_slot_pool_offer(&self->pool, offers.resource, slot->port, slot->allocation,
+        if (is_wanted(self, offers.resource, slot->port) &&
+            sl_slot_pool_offer(&self->pool, offers.resource, slot->port, slot->allocation,
                                &slot->profile)) {
             allocations[accepted.count++] = slot->allocation;
         }

@@ -37,6 +37,8 @@ struct sl_master_slots_options {
     void (*on_slot_failed)(void *ctx, uint64_t request, enum sl_slot_failure kind,
                            const char *reason);
     void (*on_slot_lost)(void *ctx, uint64_t request, uint64_t allocation, const char *cause);
+    /* Is a slot that is offered of any use? NULL: all are. Others go back at once. */
+    bool (*is_wanted)(void *ctx, const char *supervisor, uint32_t port);
     /* A supervisor tells of the process in a slot; borrowed for the call. May be NULL. */
     void (*on_worker_state)(void *ctx, const struct sl_slot_worker *state);
     /* A worker registered (its message is borrowed for the call), or is lost. NULL: workers

@@ -804,6 +804,10 @@ plan_loaded(void *ctx, int status, const struct sl_state_result *result)
         return;
     }
     self->plan_node_version = result->stat.version;
+    if (sl__tm_is_elsewhere(self, &self->plan->stored)) {
+        sl__tm_end(self, 0, "the plan has the topology master elsewhere");
+        return;
+    }
     self->phase = SL__TM_LEADING;
     self->is_dirty = true;
     sl__tm_publish_location(self);
@@ -878,10 +882,15 @@ elected(void *ctx, enum sl_state_election_event event, uint64_t token)
 }
 
 static const struct sl_rpc_method methods[] = {
-    {SL_TM_REGISTER_WORKER, handle_register}, {SL_TM_WORKER_EVENT, handle_event},
-    {SL_TM_STATUS, sl__tm_handle_status},     {SL_TM_AWAIT, sl__tm_handle_waiting},
-    {SL_TM_SET_STATE, sl__tm_handle_waiting}, {SL_TM_RESTART, sl__tm_handle_waiting},
-    {SL_TM_UPDATE, sl__tm_handle_update},     {SL_TM_KILL, sl__tm_handle_kill},
+    {SL_TM_REGISTER_WORKER, handle_register},
+    {SL_TM_WORKER_EVENT, handle_event},
+    {SL_TM_STATUS, sl__tm_handle_status},
+    {SL_TM_AWAIT, sl__tm_handle_waiting},
+    {SL_TM_SET_STATE, sl__tm_handle_waiting},
+    {SL_TM_RESTART, sl__tm_handle_waiting},
+    {SL_TM_UPDATE, sl__tm_handle_update},
+    {SL_TM_KILL, sl__tm_handle_kill},
+    {SL_TM_PLAN_CHANGED, sl__tm_handle_plan_changed},
 };
 
 int
@@ -942,6 +951,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     self->phase = SL__TM_ENDING;
     sl_state_executor_timer_stop(executor_of(self), &self->retry_timer);
     sl_state_cancel(self->options.store, self->load_ticket);
+    sl_state_cancel(self->options.store, self->plan_ticket);
     sl_state_cancel(self->options.store, self->save_ticket);
     sl_state_cancel(self->options.store, self->publish_ticket);
     sl_state_cancel(self->options.store, self->location_ticket);

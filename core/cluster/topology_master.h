@@ -27,6 +27,8 @@ struct sl_topology_master_options {
     const char *topology;
     /* Borrowed objects behind it. */
     struct sl_launcher launcher;
+    /* The slot in which a supervisor started it; port 0: it has none. */
+    struct sl_plan_slot place;
     /* The process that restarts this one, told to clients; 0 for none. */
     uint64_t guardian_pid;
     uint64_t pid;

@@ -151,6 +151,9 @@ struct sl_topology_master {
     int end_code;
     char end_reason[SL_REASON_SIZE];
     uint64_t retry_timer;
+    /* A master's word of another plan, while that is read. */
+    struct sl_rpc_request *plan_request;
+    uint64_t plan_ticket;
     /* Calls of the store that are under way. */
     uint64_t load_ticket;
     uint64_t save_ticket;
@@ -191,6 +194,11 @@ void sl__tm_kill_start(struct sl_topology_master *self);
 /* topology_master_location.c */
 /* Publishes where clients in service mode find this process; goes with the session. */
 void sl__tm_publish_location(struct sl_topology_master *self);
+
+/* topology_master_plan.c */
+void sl__tm_handle_plan_changed(void *ctx, struct sl_rpc_request *request);
+/* Does the plan have the topology master in another slot than this process'? */
+bool sl__tm_is_elsewhere(const struct sl_topology_master *self, const struct sl_stored_plan *plan);
 
 /* topology_master_drain.c */
 void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
