@@ -9,4 +9,9 @@ return {
   -- Commands load the launcher themselves and put their event on the master's queue.
   scheduler_service = false,
   state_timeout = '5s',
+  -- What fails is seen within seconds.
+  heartbeat_interval = '2s',
+  heartbeat_timeout = '10s',
+  registration_error_delay = '1s',
+  registration_refused_delay = '1s',
 }

@@ -45,6 +45,25 @@ struct sl_cluster_submission {
     bool is_active;
     /* How long to wait until all tasks run, in milliseconds. */
     double timeout_ms;
+    /* Where masters schedule: how, without regard to its cluster and its tasks (the plan has them),
+     * and the enum sl_sched_scheduler. NULL elsewhere. */
+    const struct sl_sched_request *schedule;
+    int32_t scheduler;
+};
+
+/* A change of what runs. Everything is borrowed for the call. */
+struct sl_cluster_change {
+    /* What was planned from, and what is to be. */
+    const struct sl_stored_plan *current;
+    const struct sl_stored_plan *proposed;
+    double lock_timeout_ms;
+    double drain_timeout_ms;
+    /* Where masters schedule: an enum sl_sched_mode (keep, reassign or minimal), how from now on
+     * (NULL: as before), and whether only to plan. */
+    int32_t mode;
+    const struct sl_sched_request *schedule;
+    int32_t scheduler;
+    bool is_dry_run;
 };
 
 /* Returns a client, to be closed with sl_abi_cluster_close. NULL: SL_EINVAL for a bad address. */
@@ -102,21 +121,22 @@ int32_t sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology,
                                double timeout_ms);
 
 /*
- * Changes a topology from one plan to the next. *result is valid until the next call of this
- * client; it also tells of a change that failed and was, or was not, rolled back. An error: nothing
- * was touched. SL_ECONFLICT: the plan changed, or somebody else is changing it.
+ * Changes a topology from one plan to the next. *result is NULL for a dry run, *planned is the plan
+ * with the slots that masters chose, or NULL; both are valid until the next call of this client.
+ * *result also tells of a change that failed and was, or was not, rolled back. An error: nothing was
+ * touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would change.
  */
-int32_t sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_stored_plan *current,
-                              const struct sl_stored_plan *proposed, double lock_timeout_ms,
-                              double drain_timeout_ms, const struct sl_update_result **result);
+int32_t sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_cluster_change *change,
+                              const struct sl_update_result **result,
+                              const struct sl_stored_plan **planned);
 
 /*
  * Ends a topology: its spouts are paused and what is in flight may take wait_ms; then its processes
- * end and what is stored of it is deleted. Finishes what an interrupted kill left. SL_ENOTFOUND
- * when there is no trace of it.
+ * end and what is stored of it is deleted; is_purged: also what masters keep for its return.
+ * Finishes what an interrupted kill left. SL_ENOTFOUND when there is no trace of it.
  */
 int32_t sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wait_ms,
-                            double timeout_ms);
+                            double timeout_ms, bool is_purged);
 
 /* Returns the SHA-256 of a package's files, without its config, as 64 hexadecimal digits, valid
  * until the next call in this thread; NULL with SL_EINVAL or SL_ELIMIT. */
@@ -139,3 +159,11 @@ int32_t sl_abi_role_topology_master(const struct sl_role_options *options,
  * listen where other machines reach it, without a secret; SL_EUNAVAIL: no master for too long. */
 int32_t sl_abi_role_supervisor(const struct sl_supervisor_role_options *options,
                                const struct sl_settings *settings);
+
+/*
+ * The process of a master: listen is "HOST:PORT" (port 0: any), folder is for what it takes in,
+ * secret is the cluster's or NULL. Returns the exit code, or an error when it could not begin:
+ * SL_EFENCED for an address that other machines can reach when there is no secret, SL_EIO, SL_ESYS.
+ */
+int32_t sl_abi_role_master(const char *state_url, const char *listen, const char *folder,
+                           const char *secret, const struct sl_settings *settings);

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "cluster/local_roles.h"
+#include "cluster/master_messages.h"
+#include "cluster/master_role.h"
 #include "cluster/runtime_manager.h"
 #include "cluster/supervisor_role.h"
 
@@ -136,6 +138,17 @@ is_plan(const struct sl_stored_plan *plan)
            sl_packing_plan_check(&plan->plan, plan->component_count) == 0;
 }
 
+static const struct sl_schedule_template *
+schedule_of(const struct sl_sched_request *request, int32_t scheduler,
+            struct sl_schedule_template *to)
+{
+    if (request == NULL) {
+        return NULL;
+    }
+    *to = (struct sl_schedule_template){.scheduler = scheduler, .request = *request};
+    return to;
+}
+
 int32_t
 sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submission *submission)
 {
@@ -150,6 +163,7 @@ sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submis
     if (rc != 0) {
         return rc;
     }
+    struct sl_schedule_template schedule;
     struct sl_runtime_answer answer;
     struct sl_runtime_request request = {.command = SL_RUNTIME_SUBMIT};
     request.submission = (struct sl_runtime_submission){
@@ -162,6 +176,7 @@ sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submis
         .user = submission->user,
         .is_active = submission->is_active,
         .timeout_ms = milliseconds(submission->timeout_ms),
+        .schedule = schedule_of(submission->schedule, submission->scheduler, &schedule),
     };
     return sl_runtime_run(cluster->runtime, &request, &answer);
 }
@@ -209,30 +224,36 @@ sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology, int32_t
 }
 
 int32_t
-sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_stored_plan *current,
-                      const struct sl_stored_plan *proposed, double lock_timeout_ms,
-                      double drain_timeout_ms, const struct sl_update_result **result)
+sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_cluster_change *change,
+                      const struct sl_update_result **result, const struct sl_stored_plan **planned)
 {
-    int rc = need(cluster != NULL && is_plan(current) && is_plan(proposed) && result != NULL,
-                  "a client, two plans and a place for the result are");
+    int rc = need(cluster != NULL && change != NULL && is_plan(change->current) &&
+                      is_plan(change->proposed) && result != NULL && planned != NULL,
+                  "a client, two plans and places for what comes of it are");
+    struct sl_schedule_template schedule;
     struct sl_runtime_answer answer;
     struct sl_runtime_request request = {.command = SL_RUNTIME_UPDATE};
-    request.change = (struct sl_runtime_change){
-        .current = current,
-        .proposed = proposed,
-        .lock_timeout_ms = milliseconds(lock_timeout_ms),
-        .drain_timeout_ms = milliseconds(drain_timeout_ms),
-    };
-    if (rc == 0) {
-        rc = sl_runtime_run(cluster->runtime, &request, &answer);
-        *result = answer.update;
+    if (rc != 0) {
+        return rc;
     }
+    request.change = (struct sl_runtime_change){
+        .current = change->current,
+        .proposed = change->proposed,
+        .lock_timeout_ms = milliseconds(change->lock_timeout_ms),
+        .drain_timeout_ms = milliseconds(change->drain_timeout_ms),
+        .mode = change->mode,
+        .schedule = schedule_of(change->schedule, change->scheduler, &schedule),
+        .is_dry_run = change->is_dry_run,
+    };
+    rc = sl_runtime_run(cluster->runtime, &request, &answer);
+    *result = answer.update;
+    *planned = answer.planned;
     return rc;
 }
 
 int32_t
 sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wait_ms,
-                    double timeout_ms)
+                    double timeout_ms, bool is_purged)
 {
     int rc = need(cluster != NULL && topology != NULL, "a client and a name are");
     struct sl_runtime_answer answer;
@@ -241,6 +262,7 @@ sl_abi_cluster_kill(struct sl_cluster *cluster, const char *topology, double wai
         .topology = topology,
         .wait_ms = milliseconds(wait_ms),
         .timeout_ms = milliseconds(timeout_ms),
+        .is_purged = is_purged,
     };
     return rc != 0 ? rc : sl_runtime_run(cluster->runtime, &request, &answer);
 }
@@ -287,4 +309,14 @@ sl_abi_role_supervisor(const struct sl_supervisor_role_options *options,
                       options->host != NULL && options->folder != NULL && options->logs != NULL,
                   "a state manager, a program, a host and folders are");
     return rc != 0 ? rc : sl_supervisor_run(options, settings);
+}
+
+int32_t
+sl_abi_role_master(const char *state_url, const char *listen, const char *folder,
+                   const char *secret, const struct sl_settings *settings)
+{
+    int rc = need(state_url != NULL && listen != NULL && folder != NULL,
+                  "a state manager, an address and a folder are");
+    struct sl_master_role_options options = {state_url, listen, folder, secret, settings};
+    return rc != 0 ? rc : sl_master_run(&options);
 }

@@ -10,6 +10,7 @@ static const struct {
     void (*make)(struct sl_client_launcher *launcher);
 } built_in[] = {
     {"local", sl_client_launcher_local},
+    {"standalone", sl_client_launcher_standalone},
 };
 
 int

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Client-side launchers: how the commands submit, update, kill and restart are carried out on what
- * the cluster runs on. `local` starts processes of this machine. In library mode a command loads
+ * the cluster runs on. `local` starts processes of this machine, `standalone` asks the leading
+ * master. In library mode a command loads
  * the launcher of the setting `launcher`, initializes it once, calls one of its functions and
  * closes it, however that ended. In service mode only submit does so (scheduler_client.h).
  *
@@ -35,3 +36,4 @@ int sl_client_launcher_open(const char *name, struct sl_client_launcher *launche
 
 /* Those that are built in. */
 void sl_client_launcher_local(struct sl_client_launcher *launcher);
+void sl_client_launcher_standalone(struct sl_client_launcher *launcher);

@@ -130,6 +130,11 @@ struct sl_master_status {
     size_t topology_count;
 };
 
+struct sl_master_start {
+    int32_t task;
+    int64_t started_ms;
+};
+
 /* Node /schedulings/NAME. */
 struct sl_scheduling {
     const char *topology_id;
@@ -138,6 +143,11 @@ struct sl_scheduling {
     /* 0: it is not being killed. */
     int64_t kill_due_ms;
     bool is_purged;
+    /* When each task was assigned to its slot. */
+    const struct sl_master_start *starts;
+    size_t start_count;
+    /* Silence after which what runs somewhere counts as gone. */
+    uint64_t timeout_ms;
 };
 
 void sl_master_piece_encode(const struct sl_master_piece *message, struct sl_buf *out);

@@ -22,6 +22,8 @@ static const struct sl_pb_limit counts[] = {
     {&streamlua__schedule_component__descriptor, 3, SL_TOPOLOGY_COMPONENTS_MAX},
     {&streamlua__schedule_user_worker__descriptor, 3, SL_TOPOLOGY_COMPONENTS_MAX},
     {&streamlua__master_supervisor__descriptor, 3, PORTS_MAX},
+    {&streamlua__scheduling__descriptor, 6, SL_PACKING_INSTANCES_MAX},
+    {&streamlua__scheduling__descriptor, 7, SL_PACKING_INSTANCES_MAX},
     {&streamlua__master_status__descriptor, 2, SL_MASTER_NAMES_MAX},
     {&streamlua__master_status__descriptor, 3, SL_MASTER_NAMES_MAX},
 };
@@ -586,7 +588,19 @@ sl_scheduling_encode(const struct sl_scheduling *from, struct sl_buf *out)
     message.schedule = bytes_of(from->schedule, from->schedule_size);
     message.kill_due_ms = from->kill_due_ms;
     message.is_purged = from->is_purged;
+    message.timeout_ms = from->timeout_ms;
+    struct sl_arena arena;
+    sl_arena_create(&arena, 0, 0);
+    message.n_tasks = message.n_started_ms = from->start_count;
+    message.tasks = sl_arena_calloc(&arena, from->start_count + 1, sizeof(*message.tasks));
+    message.started_ms =
+        sl_arena_calloc(&arena, from->start_count + 1, sizeof(*message.started_ms));
+    for (size_t i = 0; i < from->start_count; i++) {
+        message.tasks[i] = from->starts[i].task;
+        message.started_ms[i] = from->starts[i].started_ms;
+    }
     sl_message_pack(&message.base, out);
+    sl_arena_destroy(&arena);
 }
 
 int
@@ -602,8 +616,23 @@ sl_scheduling_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
         return sl_err_set(SL_EPROTO, "a scheduling of format %u; this release reads format %d",
                           message->format, SL_MASTER_FORMAT);
     }
-    *to = (struct sl_scheduling){message->topology_id, message->schedule.data,
-                                 message->schedule.len, message->kill_due_ms, message->is_purged};
+    struct sl_master_start *starts = sl_arena_calloc(arena, message->n_tasks + 1, sizeof(*starts));
+    if (starts == NULL || message->n_started_ms != message->n_tasks) {
+        return sl_err_set(SL_EPROTO, "a scheduling whose tasks and times do not fit");
+    }
+    for (size_t i = 0; i < message->n_tasks; i++) {
+        starts[i] = (struct sl_master_start){message->tasks[i], message->started_ms[i]};
+    }
+    *to = (struct sl_scheduling){
+        .topology_id = message->topology_id,
+        .schedule = message->schedule.data,
+        .schedule_size = message->schedule.len,
+        .kill_due_ms = message->kill_due_ms,
+        .is_purged = message->is_purged,
+        .starts = starts,
+        .start_count = message->n_tasks,
+        .timeout_ms = message->timeout_ms,
+    };
     return 0;
 }
 

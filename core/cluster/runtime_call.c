@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "cluster/master_messages.h"
 #include "cluster/runtime_priv.h"
 #include "state/leader.h"
 #include "state/watch.h"
 
-/* Calls of a topology master, which is found in the state manager anew for each. */
+/* Calls of a topology master or of the leading master, which are found in the state manager anew
+ * for each. */
 
 enum {
     /* How long a command waits for a topology master that is being started anew. */
@@ -32,13 +34,20 @@ static int
 find_leader(struct sl_runtime *self, const char *topology, uint64_t limit_ms)
 {
     char path[SL_STATE_PATH_MAX + 1];
+    bool is_master = self->place == SL__RT_MASTER;
     self->is_leader_known = false;
-    snprintf(self->leader_endpoint, sizeof(self->leader_endpoint),
-             SL_ENDPOINT_TOPOLOGY_MASTER "%.64s", topology);
+    snprintf(self->leader_endpoint, sizeof(self->leader_endpoint), "%s%.64s",
+             is_master ? SL_ENDPOINT_MASTER : SL_ENDPOINT_TOPOLOGY_MASTER,
+             is_master ? "" : topology);
+    snprintf(path, sizeof(path), "%s", SL_LAYOUT_MASTER_LEADER);
     struct sl_state_leader_listener *leader = sl_state_leader_listener_new(
-        self->store, sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, topology), leader_told, self);
+        self->store, is_master ? path : sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, topology),
+        leader_told, self);
     bool is_found = sl__rt_wait(self, &self->is_leader_known, limit_ms);
     sl_state_leader_listener_free(leader);
+    if (!is_found && is_master) {
+        return sl_err_set(SL_EUNAVAIL, "no master leads the cluster at present");
+    }
     return is_found ? 0 : sl_err_set(SL_EUNAVAIL, "no process leads %s at present", topology);
 }
 
@@ -116,7 +125,9 @@ call_once(struct sl_runtime *self, const char *topology, uint32_t method, const 
     sl__rt_wait(self, &self->outcome.is_done, limit_ms + 1000);
     sl_rpc_gateway_free(gateway);
     if (!self->outcome.is_done) {
-        return sl_err_set(SL_ETIMEOUT, "the topology master of %s does not answer", topology);
+        return self->place == SL__RT_MASTER
+                   ? sl_err_set(SL_ETIMEOUT, "the master does not answer")
+                   : sl_err_set(SL_ETIMEOUT, "the topology master of %s does not answer", topology);
     }
     return self->outcome.rpc == SL_RPC_SUCCESS
                ? 0
@@ -157,6 +168,61 @@ sl__rt_call(struct sl_runtime *self, const char *topology, uint32_t method,
         }
         sl__rt_wait(self, &never, RETRY_MS);
     }
+}
+
+/* One piece after the other; the last one's answer is that of the request. */
+static int
+call_in_pieces(struct sl_runtime *self, uint32_t method, const struct sl_buf *bytes,
+               uint64_t limit_ms, bool *is_last)
+{
+    struct sl_buf body = {0};
+    struct sl_master_piece piece = {.id = sl_random_u64(sl_loop_random(self->loop)),
+                                    .total = bytes->size};
+    int rc = 0;
+    *is_last = false;
+    while (rc == 0 && !*is_last) {
+        size_t left = bytes->size - piece.offset;
+        piece.data = bytes->data + piece.offset;
+        piece.size = left < SL_MASTER_PIECE_MAX ? left : SL_MASTER_PIECE_MAX;
+        *is_last = piece.size == left;
+        sl_buf_clear(&body);
+        sl_master_piece_encode(&piece, &body);
+        rc = call_once(self, "", method, &body, limit_ms);
+        piece.offset += piece.size;
+    }
+    sl_buf_destroy(&body);
+    return rc;
+}
+
+int
+sl__rt_call_leading_master(struct sl_runtime *self, uint32_t method, const struct sl_buf *body,
+                           bool is_long, uint64_t limit_ms, bool *is_uncertain)
+{
+    static const bool never = false;
+    enum sl__rt_place place = self->place;
+    uint64_t until = sl_loop_now_ms(self->loop) + self->options.timeout_ms;
+    int rc;
+    self->place = SL__RT_MASTER;
+    *is_uncertain = false;
+    for (;;) {
+        bool is_last = true;
+        uint64_t now = sl_loop_now_ms(self->loop);
+        rc = find_leader(self, "", now < until ? until - now : 1);
+        if (rc != 0) {
+            break;
+        }
+        rc = is_long ? call_in_pieces(self, method, body, limit_ms, &is_last)
+                     : call_once(self, "", method, body, limit_ms);
+        *is_uncertain =
+            *is_uncertain || (is_last && rc != 0 && self->outcome.rpc == SL_RPC_UNREACHABLE);
+        if (rc == 0 || !is_worth_another_try(&self->outcome) ||
+            sl_loop_now_ms(self->loop) >= until) {
+            break;
+        }
+        sl__rt_wait(self, &never, RETRY_MS);
+    }
+    self->place = place;
+    return rc;
 }
 
 /* Reads the status that the last call gave. */

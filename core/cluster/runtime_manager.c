@@ -23,6 +23,7 @@ runtime_free(struct sl_runtime *self)
     sl_vec_destroy(&self->names);
     sl_arena_destroy(&self->view_arena);
     sl_arena_destroy(&self->answer_arena);
+    sl_arena_destroy(&self->planned_arena);
     sl_buf_destroy(&self->outcome.value);
     sl_free(self->state_url);
     sl_free(self->program);
@@ -48,6 +49,7 @@ sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **ru
     }
     sl_arena_create(&self->view_arena, 0, 0);
     sl_arena_create(&self->answer_arena, 0, 0);
+    sl_arena_create(&self->planned_arena, 0, 0);
     int rc = sl_loop_new(&self->loop);
     if (rc == 0) {
         sl_state_loop_executor_create(&self->executor, self->loop);
@@ -137,9 +139,11 @@ run_update(struct sl_runtime *self, const struct sl_runtime_change *change,
         rc = sl_err_set(SL_EINVAL, "the proposed plan has no container");
     }
     if (rc == 0) {
+        self->has_planned = false;
         sl_scheduler_client_open(self, &client);
         rc = client.update(client.self, change, &answer->update);
         client.close(client.self);
+        answer->planned = self->has_planned ? &self->planned : NULL;
     }
     return rc;
 }

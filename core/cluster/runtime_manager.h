@@ -23,6 +23,7 @@ enum {
     SL_RUNTIME_END_MS = 8000,
 };
 
+struct sl_schedule_template;
 struct sl_settings;
 
 /* Everything is copied. */
@@ -60,6 +61,8 @@ struct sl_runtime_submission {
     const char *user;
     bool is_active;
     uint64_t timeout_ms;
+    /* How it is to be scheduled, where masters schedule; NULL elsewhere. */
+    const struct sl_schedule_template *schedule;
 };
 
 struct sl_runtime_change {
@@ -68,6 +71,11 @@ struct sl_runtime_change {
     const struct sl_stored_plan *proposed;
     uint64_t lock_timeout_ms;
     uint64_t drain_timeout_ms;
+    /* Where masters schedule: in which mode (enum sl_sched_mode), how from now on (NULL: as
+     * before), and whether only to say what would be. */
+    int32_t mode;
+    const struct sl_schedule_template *schedule;
+    bool is_dry_run;
 };
 
 struct sl_runtime_kill {
@@ -77,6 +85,8 @@ struct sl_runtime_kill {
     uint64_t timeout_ms;
     /* The scheduler has ended it already: only what is left is cleaned up. */
     bool is_ended;
+    /* What is kept for its return goes, too. */
+    bool is_purged;
 };
 
 enum sl_runtime_command {
@@ -105,8 +115,10 @@ struct sl_runtime_request {
 struct sl_runtime_answer {
     /* ACTIVATE, DEACTIVATE: it was so before. */
     bool was_so;
-    /* UPDATE; valid until the next call. */
+    /* UPDATE, unless it was a dry run; valid until the next call. */
     const struct sl_update_result *update;
+    /* UPDATE: the plan with the slots that masters chose, or NULL; as long. */
+    const struct sl_stored_plan *planned;
 };
 
 /* SL_EINVAL for a bad address, SL_EIO. */

@@ -37,6 +37,8 @@ enum sl__rt_place {
     SL__RT_LEADER,
     /* /schedulers/NAME: that of service mode. */
     SL__RT_SCHEDULER,
+    /* /leaders/master: that of the leading master instead. */
+    SL__RT_MASTER,
 };
 
 struct sl_runtime {
@@ -65,6 +67,10 @@ struct sl_runtime {
     struct sl_arena answer_arena;
     struct sl_control_status status;
     struct sl_update_result result;
+    /* What masters planned, of the last update. */
+    struct sl_arena planned_arena;
+    struct sl_stored_plan planned;
+    bool has_planned;
     /* Where a topology master is. */
     enum sl__rt_place place;
     bool is_leader_known;
@@ -116,6 +122,13 @@ int sl__rt_ask(struct sl_runtime *self, const char *topology, uint32_t method,
 /* Somebody starts the next topology master at once: a guardian, or a supervisor somewhere. A local
  * topology without a guardian has nobody to wait for. */
 bool sl__rt_is_hopeful(const struct sl_runtime *self, const char *topology);
+/*
+ * Calls the leading master, in the same way. The request goes in pieces where it is_long.
+ * SL_EUNAVAIL: no master leads. *is_uncertain: a master may have taken it without our hearing of
+ * it.
+ */
+int sl__rt_call_leading_master(struct sl_runtime *self, uint32_t method, const struct sl_buf *body,
+                               bool is_long, uint64_t limit_ms, bool *is_uncertain);
 /* A gateway to the one that was called last. */
 int sl__rt_connect(struct sl_runtime *self, struct sl_rpc_gateway **gateway);
 

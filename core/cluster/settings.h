@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster/master.h"
 #include "cluster/resource_manager.h"
 #include "cluster/settings.abi.h"
 #include "cluster/slot_pool.h"
@@ -63,6 +64,10 @@
              "An idle supervisor is released after this, where supervisors can be started.")       \
     DURATION(supervisor_start_timeout, SL_SLOT_MANAGER_START_MS, 1,                                \
              "A started supervisor that has not registered by then is given up.")                  \
+    DURATION(monitor_interval, SL_MASTER_MONITOR_MS, 1,                                            \
+             "Time from one look of a master at all topologies to the next.")                      \
+    DURATION(supervisor_timeout, SL_MASTER_SUPERVISOR_TIMEOUT_MS, 1,                               \
+             "A supervisor that is not heard for so long counts as gone.")                         \
     DURATION(topology_timeout, SL_TOPOLOGY_TIMEOUT_MS, 1,                                          \
              "A topology without a topology master is forgotten after this.")
 

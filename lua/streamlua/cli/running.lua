@@ -15,6 +15,7 @@ local libc = require 'streamlua.connectors.libc'
 local load = require 'streamlua.topology.load'
 local packages = require 'streamlua.cluster.package'
 local packing = require 'streamlua.packing'
+local placement = require 'streamlua.cluster.placement'
 local submission = require 'streamlua.streaming.submission'
 local target = require 'streamlua.cli.target'
 
@@ -92,14 +93,20 @@ function M.with_client(context, fn, options)
   return result
 end
 
---- What is submitted of a script: {name, definition, request, described, groups, package, containers}.
---- The script is evaluated in a process of its own.
+--- Masters choose where topologies run.
+---@param context table
+---@return boolean
+function M.is_scheduled(context) return context.settings.launcher == 'standalone' end
+
+--- What is submitted of a script: {name, definition, request, described, groups, package, containers,
+--- scheduler; where masters schedule, schedule}. The script is evaluated in a process of its own.
 ---@param context table
 ---@param path string
 ---@param parallelism table<string, integer>? by component
 ---@return table
 function M.prepare(context, path, parallelism)
-  local defaults = context.defaults
+  local defaults, is_scheduled = context.defaults, M.is_scheduled(context)
+  local default_scheduler = context.settings.scheduler
   return apart.build(context, path, function(topology)
     for _, component in ipairs(topology.components) do
       component.parallelism = parallelism and parallelism[component.name] or component.parallelism
@@ -115,9 +122,15 @@ function M.prepare(context, path, parallelism)
       components[i] = { name = component.name, parallelism = component.parallelism,
         fixed = submission.fixed(topology.config, component.name) }
     end
+    local scheduler, schedule = topology.config.scheduler or default_scheduler, nil
+    if is_scheduled and placement.is_known(scheduler) then
+      schedule, failure = placement.schedule(topology, scheduler)
+      if not schedule then return nil, failure end
+    end
     return { name = topology.name, definition = definition, package = code,
       request = packing.request_from_topology(topology), components = components,
-      groups = topology:key_groups(), message_timeout = topology:settings().message_timeout,
+      scheduler = scheduler, schedule = schedule, groups = topology:key_groups(),
+      message_timeout = topology:settings().message_timeout,
       is_streams = submission.is_program(topology.config) }
   end, { takes_streams = true })
 end

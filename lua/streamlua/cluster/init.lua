@@ -12,6 +12,7 @@ local err = require 'streamlua.err'
 local native = require 'streamlua.topology.native'
 local packages = require 'streamlua.cluster.package'
 local plans = require 'streamlua.cluster.plan'
+local schedules = require 'streamlua.scheduling.native'
 
 local C, ffi = abi.C, abi.ffi
 local text_of, tonumber = ffi.string, tonumber
@@ -105,9 +106,19 @@ function Client:package(name)
   return packages.from_struct(out[0])
 end
 
+-- A schedule in the struct that is submitted, and what must live as long as that.
+local function set_schedule(struct, schedule)
+  if not schedule then return nil end
+  local prepared = schedules.prepare(schedule.request)
+  struct.schedule = prepared.struct
+  struct.scheduler = schedules.schedulers[schedule.scheduler]
+  return prepared
+end
+
 --- Submits a topology and waits until all its tasks run. `wanted`: name, definition (bytes), plan
 --- (document with key groups), components (their names in order), package (of
---- streamlua.cluster.package), cwd, user, active, timeout_ms.
+--- streamlua.cluster.package), cwd, user, active, timeout_ms; where masters schedule also `schedule`
+--- (of streamlua.cluster.placement).
 ---@param wanted table
 ---@return boolean? done
 ---@return streamlua.Error?
@@ -120,9 +131,10 @@ function Client:submit(wanted)
   submission.plan, submission.package = plan, package
   submission.cwd, submission.user = wanted.cwd, wanted.user
   submission.is_active, submission.timeout_ms = wanted.active, wanted.timeout_ms
+  local schedule_keep = set_schedule(submission, wanted.schedule)
   local rc = C.sl_abi_cluster_submit(self.pointer, submission)
   if rc < 0 then return err.last() end
-  return plan_keep ~= nil and package_keep ~= nil
+  return plan_keep ~= nil and package_keep ~= nil and (schedule_keep ~= nil or not wanted.schedule)
 end
 
 local function list_of(count, make)
@@ -193,30 +205,45 @@ function Client:restart(name, container, timeout_ms)
   return true
 end
 
+local MODES = { keep = C.SL_SCHED_KEEP, reassign = C.SL_SCHED_REASSIGN,
+  minimal = C.SL_SCHED_MINIMAL }
+
+local function fill_result(result, from)
+  result.outcome, result.reason = OUTCOMES[tonumber(from.outcome)], text_of(from.reason)
+  result.code = from.code ~= 0 and text_of(C.sl_error_name(from.code)) or nil
+  for _, key in ipairs({ 'from_version', 'to_version', 'paused_ms', 'total_ms', 'groups_moved',
+    'bytes_moved' }) do
+    result[key] = tonumber(from[key])
+  end
+end
+
 --- Changes a topology from one plan to the next: {outcome= done, rolled_back or not_rolled_back,
 --- code=, reason=, from_version=, to_version=, paused_ms=, total_ms=, groups_moved=, bytes_moved=}.
---- An error: nothing was touched.
+--- An error: nothing was touched. Options: lock_ms, drain_ms; where masters schedule also `mode`
+--- (keep, reassign, minimal), `schedule` (how from now on), `dry_run`; the result has their `plan`
+--- then, and of a dry run nothing else.
 ---@param current table plan as `load` gave it
 ---@param proposed table plan with key groups
 ---@param components string[]
----@param options table {lock_ms=, drain_ms=}
+---@param options table
 ---@return table? result
 ---@return streamlua.Error?
 function Client:update(current, proposed, components, options)
   local before, before_keep = plans.to_struct(current, components)
   local after, after_keep = plans.to_struct(proposed, components)
+  local change = ffi.new('struct sl_cluster_change')
+  change.current, change.proposed = before, after
+  change.lock_timeout_ms, change.drain_timeout_ms = options.lock_ms or 0, options.drain_ms or 0
+  change.mode = MODES[options.mode or 'keep']
+  change.is_dry_run = options.dry_run or false
+  local schedule_keep = set_schedule(change, options.schedule)
   local out = ffi.new('const struct sl_update_result *[1]')
-  local rc = C.sl_abi_cluster_update(self.pointer, before, after, options.lock_ms,
-    options.drain_ms, out)
+  local planned = ffi.new('const struct sl_stored_plan *[1]')
+  local rc = C.sl_abi_cluster_update(self.pointer, change, out, planned)
   if rc < 0 then return err.last() end
-  local from = out[0]
-  local result = { outcome = OUTCOMES[tonumber(from.outcome)], reason = text_of(from.reason),
-    code = from.code ~= 0 and text_of(C.sl_error_name(from.code)) or nil,
-    kept = before_keep and after_keep and nil }
-  for _, key in ipairs({ 'from_version', 'to_version', 'paused_ms', 'total_ms', 'groups_moved',
-    'bytes_moved' }) do
-    result[key] = tonumber(from[key])
-  end
+  local result = { kept = before_keep and after_keep and schedule_keep and nil }
+  if planned[0] ~= nil then result.plan = plans.from_struct(planned[0]) end
+  if out[0] ~= nil then fill_result(result, out[0]) end
   return result
 end
 
@@ -224,10 +251,13 @@ end
 ---@param name string
 ---@param wait_ms number how long what is in flight may take
 ---@param timeout_ms number
+---@param purge boolean? also what masters keep for its return
 ---@return boolean? done
 ---@return streamlua.Error?
-function Client:kill(name, wait_ms, timeout_ms)
-  if C.sl_abi_cluster_kill(self.pointer, name, wait_ms, timeout_ms) < 0 then return err.last() end
+function Client:kill(name, wait_ms, timeout_ms, purge)
+  if C.sl_abi_cluster_kill(self.pointer, name, wait_ms, timeout_ms, purge or false) < 0 then
+    return err.last()
+  end
   return true
 end
 

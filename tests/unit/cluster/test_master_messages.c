@@ -175,7 +175,8 @@ static void
 test_what_is_kept_comes_back(void **state)
 {
     static const uint8_t bytes[] = "plan";
-    struct sl_scheduling from = {"words-1", bytes, 4, 123456789, true};
+    struct sl_master_start starts[] = {{3, 111}, {4, 222}};
+    struct sl_scheduling from = {"words-1", bytes, 4, 123456789, true, starts, 2, 30000};
     struct sl_scheduling seen;
     const uint8_t *plan;
     size_t size;
@@ -185,6 +186,10 @@ test_what_is_kept_comes_back(void **state)
     assert_string_equal(seen.topology_id, "words-1");
     assert_int_equal(seen.kill_due_ms, 123456789);
     assert_int_equal(seen.schedule_size, 4);
+    assert_int_equal(seen.start_count, 2);
+    assert_int_equal(seen.starts[1].task, 4);
+    assert_int_equal(seen.starts[1].started_ms, 222);
+    assert_int_equal(seen.timeout_ms, 30000);
     sl_buf_clear(&out);
     sl_assignment_backup_encode(bytes, 4, &out);
     assert_int_equal(sl_assignment_backup_decode(out.data, out.size, *state, &plan, &size), 0);

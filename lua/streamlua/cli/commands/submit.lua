@@ -3,6 +3,7 @@
 local native = require 'streamlua.topology.native'
 local packing = require 'streamlua.packing'
 local parallelism = require 'streamlua.cli.parallelism'
+local placement = require 'streamlua.cluster.placement'
 local plans = require 'streamlua.cluster.plan'
 local libc = require 'streamlua.connectors.libc'
 local order = require 'streamlua.cli.order'
@@ -20,8 +21,14 @@ end
 
 local function prepare(context, args)
   local prepared = running.prepare(context, args.script)
-  if #args.parallelism == 0 then return prepared end
-  return running.prepare(context, args.script, wanted_parallelism(context, args, prepared))
+  if #args.parallelism > 0 then
+    prepared = running.prepare(context, args.script, wanted_parallelism(context, args, prepared))
+  end
+  if running.is_scheduled(context) and not prepared.schedule then
+    context:fail('invalid', ("scheduler '%s'"):format(prepared.scheduler),
+      'masters never load user code', 'use one of balanced, even, round_robin and packed')
+  end
+  return prepared
 end
 
 local function pack(context, args, prepared)
@@ -37,6 +44,7 @@ local function pack(context, args, prepared)
     end
   end
   if prepared.is_streams then submission.set_apart(plan) end
+  if prepared.schedule then placement.first_plan(plan, prepared.schedule) end
   return plan, request
 end
 
@@ -54,7 +62,7 @@ local function submit(context, args, prepared, plan, request)
       name = prepared.name, definition = prepared.definition, plan = plan,
       components = names_of(request), package = prepared.package, cwd = libc.realpath('.'),
       user = os.getenv('USER') or '', active = not args.deactivated,
-      timeout_ms = running.timeout_ms(context),
+      timeout_ms = running.timeout_ms(context), schedule = prepared.schedule,
     })
     if not done and failure.code == 'EUSER' then
       context:fail('failed', running.label(prepared.name), 'it can not start: ' .. failure.message,

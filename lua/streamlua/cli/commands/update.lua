@@ -6,6 +6,7 @@ local packing = require 'streamlua.packing'
 local packages = require 'streamlua.cluster.package'
 local parallelism = require 'streamlua.cli.parallelism'
 local parser = require 'streamlua.cli.parser'
+local placement = require 'streamlua.cluster.placement'
 local plans = require 'streamlua.cluster.plan'
 local running = require 'streamlua.cli.running'
 local submission = require 'streamlua.streaming.submission'
@@ -75,6 +76,8 @@ local function changes_of(context, args, topology)
 end
 
 local function check_change(context, args, topology, changes)
+  -- Masters see what would move when the mode is named: supervisors come and go.
+  if running.is_scheduled(context) and args.mode then return end
   local same_count = not args.containers or args.containers == #topology.plan.containers
   local is_keep = not args.mode or args.mode == 'keep'
   if not next(changes) and same_count and not args.packing and is_keep then
@@ -83,8 +86,32 @@ local function check_change(context, args, topology, changes)
   end
 end
 
+-- What masters are asked for: the tasks, and where a packer made them the containers.
+local function propose_to_masters(context, args, topology, changes)
+  local plan, failure
+  if placement.is_scheduled(topology.plan) then
+    plan, failure = placement.resize(topology.plan, changes)
+  else
+    plan, failure = change.propose(topology.described, plans.shown(topology.plan),
+      { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })
+  end
+  if not plan then context:fail_with(failure) end
+  local proposed, groups_moved = plans.rebalance(plan, topology.plan)
+  proposed.master = topology.plan.master
+  return proposed, groups_moved
+end
+
+-- How it is to be scheduled from now on; nil: as before.
+local function schedule_of(context, args, topology)
+  if not args.containers or not running.is_scheduled(context) then return nil end
+  local scheduled = placement.is_scheduled(topology.plan)
+  return context:check(placement.schedule(topology.described,
+    scheduled and topology.plan.packing or 'packed', { containers = args.containers }))
+end
+
 -- The plan that is asked for, and how many key groups change their task.
 local function propose(context, args, topology, changes)
+  if running.is_scheduled(context) then return propose_to_masters(context, args, topology, changes) end
   local plan, failure = change.propose(topology.described, plans.shown(topology.plan),
     { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })
   if not plan then context:fail_with(failure) end
@@ -157,13 +184,21 @@ local function update(context, args, client, name, prepared)
   local changes = changes_of(context, args, topology)
   check_change(context, args, topology, changes)
   local proposed, groups_moved, delta = propose(context, args, topology, changes)
+  local result, failure
+  if not args.dry_run or running.is_scheduled(context) then
+    result, failure = client:update(topology.plan, proposed, topology.components,
+      { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology),
+        mode = args.mode, schedule = schedule_of(context, args, topology), dry_run = args.dry_run })
+    running.check(context, name, result, failure)
+  end
+  if result and result.plan then
+    proposed = result.plan
+    delta = context:check(packing.delta(plans.shown(topology.plan), plans.shown(proposed)))
+  end
   if args.dry_run then
     print_dry_run(context, topology, proposed, changes, groups_moved, delta)
     return
   end
-  local result, failure = client:update(topology.plan, proposed, topology.components,
-    { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology) })
-  running.check(context, name, result, failure)
   check_outcome(context, name, result)
   print_result(context, topology, delta, changes, result)
 end
