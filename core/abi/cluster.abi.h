@@ -123,8 +123,9 @@ int32_t sl_abi_cluster_restart(struct sl_cluster *cluster, const char *topology,
 /*
  * Changes a topology from one plan to the next. *result is NULL for a dry run, *planned is the plan
  * with the slots that masters chose, or NULL; both are valid until the next call of this client.
- * *result also tells of a change that failed and was, or was not, rolled back. An error: nothing was
- * touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would change.
+ * *result also tells of a change that failed and was, or was not, rolled back. An error: nothing
+ * was touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would
+ * change.
  */
 int32_t sl_abi_cluster_update(struct sl_cluster *cluster, const struct sl_cluster_change *change,
                               const struct sl_update_result **result,

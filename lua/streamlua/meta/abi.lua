@@ -890,6 +890,19 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field user ffi.cdata*
 ---@field is_active boolean
 ---@field timeout_ms number
+---@field schedule sl_sched_request
+---@field scheduler integer
+
+--- A change of what runs. Everything is borrowed for the call.
+---@class sl_cluster_change: ffi.cdata*
+---@field current sl_stored_plan
+---@field proposed sl_stored_plan
+---@field lock_timeout_ms number
+---@field drain_timeout_ms number
+---@field mode integer
+---@field schedule sl_sched_request
+---@field scheduler integer
+---@field is_dry_run boolean
 
 --- How a role is made.
 ---@class sl_worker_role_options: ffi.cdata*
@@ -3113,27 +3126,27 @@ function C.sl_abi_cluster_set_active(cluster, topology, is_active, timeout_ms) e
 ---@return integer
 function C.sl_abi_cluster_restart(cluster, topology, container, timeout_ms) end
 
---- Changes a topology from one plan to the next. *result is valid until the next call of this
---- client; it also tells of a change that failed and was, or was not, rolled back. An error: nothing
---- was touched. SL_ECONFLICT: the plan changed, or somebody else is changing it.
+--- Changes a topology from one plan to the next. *result is NULL for a dry run, *planned is the plan
+--- with the slots that masters chose, or NULL; both are valid until the next call of this client.
+--- *result also tells of a change that failed and was, or was not, rolled back. An error: nothing was
+--- touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would change.
 ---@param cluster sl_cluster|ffi.cdata*
----@param current sl_stored_plan|ffi.cdata*
----@param proposed sl_stored_plan|ffi.cdata*
----@param lock_timeout_ms number
----@param drain_timeout_ms number
+---@param change sl_cluster_change|ffi.cdata*
 ---@param result ffi.cdata*
+---@param planned ffi.cdata*
 ---@return integer
-function C.sl_abi_cluster_update(cluster, current, proposed, lock_timeout_ms, drain_timeout_ms, result) end
+function C.sl_abi_cluster_update(cluster, change, result, planned) end
 
 --- Ends a topology: its spouts are paused and what is in flight may take wait_ms; then its processes
---- end and what is stored of it is deleted. Finishes what an interrupted kill left. SL_ENOTFOUND
---- when there is no trace of it.
+--- end and what is stored of it is deleted; is_purged: also what masters keep for its return.
+--- Finishes what an interrupted kill left. SL_ENOTFOUND when there is no trace of it.
 ---@param cluster sl_cluster|ffi.cdata*
 ---@param topology string|ffi.cdata*
 ---@param wait_ms number
 ---@param timeout_ms number
+---@param is_purged boolean
 ---@return integer
-function C.sl_abi_cluster_kill(cluster, topology, wait_ms, timeout_ms) end
+function C.sl_abi_cluster_kill(cluster, topology, wait_ms, timeout_ms, is_purged) end
 
 --- Returns the SHA-256 of a package's files, without its config, as 64 hexadecimal digits, valid
 --- until the next call in this thread; NULL with SL_EINVAL or SL_ELIMIT.
@@ -3159,6 +3172,17 @@ function C.sl_abi_role_topology_master(options, settings) end
 ---@param settings sl_settings|ffi.cdata*
 ---@return integer
 function C.sl_abi_role_supervisor(options, settings) end
+
+--- The process of a master: listen is "HOST:PORT" (port 0: any), folder is for what it takes in,
+--- secret is the cluster's or NULL. Returns the exit code, or an error when it could not begin:
+--- SL_EFENCED for an address that other machines can reach when there is no secret, SL_EIO, SL_ESYS.
+---@param state_url string|ffi.cdata*
+---@param listen string|ffi.cdata*
+---@param folder string|ffi.cdata*
+---@param secret string|ffi.cdata*
+---@param settings sl_settings|ffi.cdata*
+---@return integer
+function C.sl_abi_role_master(state_url, listen, folder, secret, settings) end
 
 --- Reads the code of a topology from the state manager and writes it to files in a folder of their
 --- own; blocks for up to 30 s. NULL with the error set: SL_ENOTFOUND, SL_EUNAVAIL, SL_ETIMEOUT,

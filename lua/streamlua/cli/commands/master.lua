@@ -27,7 +27,11 @@ return {
       running.logs_folder(url) .. '/masters', context.settings.secret, settings)
     if code < 0 then
       local _, failure = err.last()
-      context:fail_with(failure, ("master on '%s:%d'"):format(args.host, args.port))
+      local what = ("master on '%s:%d'"):format(args.host, args.port)
+      if failure.code == 'EFENCED' then
+        context:fail('invalid', what, failure.message, 'all processes of a cluster share its secret')
+      end
+      context:fail_with(failure, what)
     end
     return code
   end,
