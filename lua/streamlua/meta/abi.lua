@@ -3128,8 +3128,9 @@ function C.sl_abi_cluster_restart(cluster, topology, container, timeout_ms) end
 
 --- Changes a topology from one plan to the next. *result is NULL for a dry run, *planned is the plan
 --- with the slots that masters chose, or NULL; both are valid until the next call of this client.
---- *result also tells of a change that failed and was, or was not, rolled back. An error: nothing was
---- touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would change.
+--- *result also tells of a change that failed and was, or was not, rolled back. An error: nothing
+--- was touched. SL_ECONFLICT: the plan changed, somebody else is changing it, or nothing would
+--- change.
 ---@param cluster sl_cluster|ffi.cdata*
 ---@param change sl_cluster_change|ffi.cdata*
 ---@param result ffi.cdata*
