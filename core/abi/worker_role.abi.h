@@ -54,3 +54,10 @@ int32_t sl_abi_worker_role_peer(struct sl_worker_role *role, int32_t container,
 /* Tells the topology master an error of user code, of a task or ("" and 0) of none. */
 void sl_abi_worker_role_report(struct sl_worker_role *role, const char *component, int32_t task,
                                const char *text, size_t len, int32_t is_fatal);
+
+/*
+ * Sets the counters of a component that the owner counts itself, for `describe`; from 0 on, all of
+ * them. SL_EINVAL for a NULL pointer.
+ */
+int32_t sl_abi_worker_role_count(struct sl_worker_role *role,
+                                 const struct sl_worker_counters *counters);

@@ -111,3 +111,13 @@ sl_abi_worker_role_report(struct sl_worker_role *role, const char *component, in
     }
     sl_worker_role_report(role, component, task, text, len, is_fatal);
 }
+
+int32_t
+sl_abi_worker_role_count(struct sl_worker_role *role, const struct sl_worker_counters *counters)
+{
+    if (role == NULL || counters == NULL || counters->component == NULL) {
+        return missing();
+    }
+    sl_worker_role_count(role, counters);
+    return 0;
+}

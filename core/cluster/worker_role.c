@@ -90,6 +90,8 @@ struct sl_worker_role {
     struct sl_buf scratch;
     struct sl_arena arena;
     bool is_ending;
+    /* What the owner has counted; the names are owned. */
+    SL_VEC(struct sl_worker_counters) counted;
     /* Of the owner's thread: pieces of the export that it answers next. */
     SL_VEC(struct sl_worker_state_piece) pieces;
 };
@@ -564,7 +566,8 @@ make_payload(void *ctx, struct sl_buf *out)
 {
     struct sl_worker_role *self = ctx;
     int32_t count = sl_worker_component_count(self->worker);
-    struct sl_worker_counters *sums = sl_calloc((size_t)count + 1, sizeof(*sums));
+    size_t all = (size_t)count + self->counted.count;
+    struct sl_worker_counters *sums = sl_calloc(all + 1, sizeof(*sums));
     for (int32_t i = 0; i < count; i++) {
         struct sl_task_stats stats;
         sums[i].component = sl_worker_component_name(self->worker, i);
@@ -579,13 +582,38 @@ make_payload(void *ctx, struct sl_buf *out)
             count_add(&sums[stats.component], &stats);
         }
     }
+    for (size_t i = 0; i < self->counted.count; i++) {
+        sums[(size_t)count + i] = self->counted.items[i];
+    }
     struct sl_worker_report report = {.plan_version =
                                           self->is_plan_run ? self->plan.plan_version : 0,
                                       .is_active = self->is_active,
                                       .components = sums,
-                                      .count = (size_t)count};
+                                      .count = all};
     sl_worker_report_encode(&report, out);
     sl_free(sums);
+}
+
+static void
+counted(void *ctx)
+{
+    struct word *word = ctx;
+    struct sl_worker_role *self = word->role;
+    struct sl_worker_counters *found = NULL;
+    for (size_t i = 0; i < self->counted.count && found == NULL; i++) {
+        if (strcmp(self->counted.items[i].component, word->component) == 0) {
+            found = &self->counted.items[i];
+        }
+    }
+    if (found == NULL) {
+        struct sl_worker_counters fresh = {.component = sl_strdup(word->component)};
+        sl_vec_push(&self->counted, fresh);
+        found = &self->counted.items[self->counted.count - 1];
+    }
+    const char *name = found->component;
+    memcpy(found, word->text, sizeof(*found));
+    found->component = name;
+    word_free(word);
 }
 
 static void
@@ -796,6 +824,10 @@ sl_worker_role_free(struct sl_worker_role *self)
     sl_arena_destroy(&self->arena);
     sl_buf_destroy(&self->scratch);
     pieces_free(self->pieces.items, self->pieces.count);
+    for (size_t i = 0; i < self->counted.count; i++) {
+        sl_free((char *)(uintptr_t)self->counted.items[i].component);
+    }
+    sl_vec_destroy(&self->counted);
     sl_free(self->secret);
     sl_free(self->state_url);
     sl_free(self->logs);
@@ -1057,4 +1089,12 @@ sl_worker_role_report(struct sl_worker_role *self, const char *component, int32_
     word->task = task;
     word->is_fatal = is_fatal != 0;
     sl_loop_post(self->loop, report, word);
+}
+
+void
+sl_worker_role_count(struct sl_worker_role *self, const struct sl_worker_counters *counters)
+{
+    struct word *word = word_new(self, (const char *)counters, sizeof(*counters));
+    word->component = sl_strdup(counters->component);
+    sl_loop_post(self->loop, counted, word);
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster/control.h"
 #include "cluster/worker_role.abi.h"
 #include "stream/worker.h"
 
@@ -53,3 +54,5 @@ int sl_worker_role_peer(struct sl_worker_role *self, int32_t container, const ui
  */
 void sl_worker_role_report(struct sl_worker_role *self, const char *component, int32_t task,
                            const char *text, size_t len, int is_fatal);
+/* Counters of a component that the owner has, the whole of them; heartbeats take them along. */
+void sl_worker_role_count(struct sl_worker_role *self, const struct sl_worker_counters *counters);

@@ -185,6 +185,11 @@ describe('a submitted stream program', function()
     described = document('describe', 'windowed', '-o', 'json')
     assert.equal(2, described.plan_version)
     assert.equal(1, container(described, 3).restarts)
+    -- Heartbeats bring counters: batches are what the driver does.
+    until_true('counters', function()
+      local now = document('describe', 'windowed', '-o', 'json').components
+      return now[1].executed and now[1].executed > 0 and now[2].emitted == 40 * now[1].executed
+    end)
 
     ok('kill', 'windowed', '--wait', '30s')
     assert.same({}, document('list', '-o', 'json').topologies)

@@ -3260,6 +3260,13 @@ function C.sl_abi_worker_role_peer(role, container, identity, host, port) end
 ---@param is_fatal integer
 function C.sl_abi_worker_role_report(role, component, task, text, len, is_fatal) end
 
+--- Sets the counters of a component that the owner counts itself, for `describe`; from 0 on, all of
+--- them. SL_EINVAL for a NULL pointer.
+---@param role sl_worker_role|ffi.cdata*
+---@param counters sl_worker_counters|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_role_count(role, counters) end
+
 --- Joins a crew with those of the other processes of a worker that was made with a remote_window,
 --- before its role is made. NULL with SL_EINVAL.
 ---@param worker sl_worker|ffi.cdata*

@@ -276,7 +276,7 @@ end
 
 local function answer_start(self, failure)
   for _, request in ipairs(self.start_requests) do answer(self, request, failure) end
-  self.start_requests = {}
+  self.start_requests, self.counts = {}, {}
 end
 
 -- Answers the drains that wait for nothing to be under way.
@@ -354,6 +354,34 @@ local function start_when_ready(self)
   answer_start(self)
 end
 
+local progress = ffi.new('struct sl_streaming_progress')
+
+-- What `describe` shows of the program: its batches as the driver's work, and the records of its inputs.
+local function count(self, document)
+  local counts = self.counts
+  C.sl_abi_streaming_progress(self.context.handle, progress)
+  local function add(name)
+    local entry = counts[name]
+    if not entry then
+      entry = { component = name, struct = ffi.new('struct sl_worker_counters') }
+      entry.struct.component = entry.component
+      counts[name] = entry
+    end
+    return entry.struct
+  end
+  local driver = add(submission.DRIVER)
+  driver.executed, driver.failed = progress.completed_batches, progress.failed_batches
+  driver.pending, driver.emitted = progress.waiting_batches, progress.processed_records
+  for _, stream in ipairs(submission.resizable(self.context)) do
+    local records = stream.is_input and document.inputs[stream:input_id()]
+    if records then
+      local input = add(stream.node_name)
+      input.emitted = input.emitted + records
+    end
+  end
+  for _, entry in pairs(counts) do C.sl_abi_worker_role_count(self.role, entry.struct) end
+end
+
 -- Errors of batches for `describe`.
 local function report_failures(self, document)
   for _, operation in ipairs(document.output_operations) do
@@ -417,7 +445,10 @@ local function run_driver(self, options)
     first_id = math.floor(C.sl_abi_streaming_clock_now(nil)) * 1000,
     on_event = function(name, document)
       options.follow(name, document)
-      if name == 'batch_completed' then report_failures(self, document) end
+      if name == 'batch_completed' then
+        report_failures(self, document)
+        count(self, document)
+      end
     end,
     on_stop = function() self.is_last_drain = true end,
   })
