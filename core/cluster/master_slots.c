@@ -384,7 +384,14 @@ handle_slot_failed(void *ctx, struct sl_rpc_request *request)
         sl_arena_destroy(&arena);
         return;
     }
-    if (is_of_supervisor && sl_map_bytes_get_str(&self->supervisors, notice.resource) == NULL) {
+    if (!is_of_supervisor && sl_slot_pool_holds(&self->pool, notice.allocation)) {
+        /* The resource manager lost the supervisor, or sees it come back. Whether the slot is there
+         * is between the supervisor and us: heartbeats, offers and its own word tell. */
+        sl_log_info("cluster", "the resource manager lost allocation %llx: %s",
+                    (unsigned long long)notice.allocation, notice.cause);
+        sl_rpc_reply(request, NULL, 0);
+    } else if (is_of_supervisor &&
+               sl_map_bytes_get_str(&self->supervisors, notice.resource) == NULL) {
         sl_log_warn("cluster", "slot failed at an unknown supervisor name=%s", notice.resource);
         sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ENOTFOUND, "%s is not registered here",
                       notice.resource);

@@ -554,6 +554,12 @@ sl_slot_pool_fail_allocation(struct sl_slot_pool *pool, uint64_t allocation, boo
     return supervisor != NULL && supervisor->slot_count == 0 ? supervisor->name : NULL;
 }
 
+bool
+sl_slot_pool_holds(const struct sl_slot_pool *pool, uint64_t allocation)
+{
+    return find_slot(pool, allocation) != NULL;
+}
+
 size_t
 sl_slot_pool_report(const struct sl_slot_pool *pool, const char *name, struct sl_slot_status *slots,
                     size_t max)

@@ -152,6 +152,9 @@ bool sl_slot_pool_offer(struct sl_slot_pool *pool, const char *supervisor, uint3
 const char *sl_slot_pool_fail_allocation(struct sl_slot_pool *pool, uint64_t allocation,
                                          bool is_unfulfillable, const char *cause);
 
+/* Is the allocation a slot that a supervisor offered? */
+bool sl_slot_pool_holds(const struct sl_slot_pool *pool, uint64_t allocation);
+
 /* All slots of a supervisor here, used or not, as (port, allocation) appended to an array of
  * capacity max; returns how many there are. */
 size_t sl_slot_pool_report(const struct sl_slot_pool *pool, const char *supervisor,

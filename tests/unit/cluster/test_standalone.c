@@ -131,6 +131,25 @@ test_the_loss_of_the_master_restarts_nothing(void **state)
     assert_int_equal(f->started, 4);
 }
 
+/* Between the topology master and the supervisor all is well. */
+static void
+test_a_supervisor_that_only_the_master_does_not_reach_keeps_its_workers(void **state)
+{
+    struct fixture *f = *state;
+    submit(f, "s0:6800", places);
+    await_settled(f);
+    sl_sim_cut(f->sim, f->rm_node.host, f->supervisors[1].node.host);
+    sl_sim_cut(f->sim, f->supervisors[1].node.host, f->rm_node.host);
+    UNTIL(f, sl_resource_manager_supervisor_count(f->rm) == 1);
+    run_for(f, 20000);
+    sl_sim_heal_all(f->sim);
+    UNTIL(f, sl_resource_manager_supervisor_count(f->rm) == 2);
+    run_for(f, 60000);
+    assert_int_equal(f->started, 3);
+    assert_true(await_settled(f).is_settled);
+    assert_int_equal(sl_resource_manager_slots(f->rm)->free_count, 2 * PORTS - 2);
+}
+
 /* Writes a plan as a master does, and tells the topology master. */
 static enum sl_rpc_status
 change_plan(struct fixture *f, uint64_t version, const char *master, const char *const *to)
@@ -355,6 +374,7 @@ main(void)
         TEST(test_a_new_supervisor_takes_over_what_runs),
         TEST(test_what_ended_while_the_supervisor_was_away_is_started_by_the_next),
         TEST(test_the_loss_of_the_master_restarts_nothing),
+        TEST(test_a_supervisor_that_only_the_master_does_not_reach_keeps_its_workers),
         TEST(test_a_container_moves_to_the_slot_of_a_new_plan),
         TEST(test_a_worker_ends_when_the_plan_has_its_container_elsewhere),
         TEST(test_a_topology_master_ends_where_the_plan_does_not_have_it),
