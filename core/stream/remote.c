@@ -678,6 +678,27 @@ mark_undo(struct sl_remote *self, const struct sl__mark *mark)
     }
 }
 
+/* Those of tasks that are in the plan no more, or elsewhere, go on counting. */
+static void
+marks_undo(struct sl_remote *self, struct sl__peer *peer)
+{
+    struct sl_worker *worker = self->worker;
+    size_t count = 0;
+    pthread_mutex_lock(&worker->plan_lock);
+    for (size_t i = 0; i < peer->marks.count; i++) {
+        struct sl__mark mark = peer->marks.items[i];
+        if (worker->task_placed[mark.source] == mark.placed) {
+            __atomic_store_n(&worker->task_has_ended[mark.source], 0, __ATOMIC_RELEASE);
+            peer->marks.items[count++] = mark;
+        }
+    }
+    pthread_mutex_unlock(&worker->plan_lock);
+    for (size_t i = 0; i < count; i++) {
+        mark_undo(self, &peer->marks.items[i]);
+    }
+    sl_vec_clear(&peer->marks);
+}
+
 /* What was under way to the peer is lost, and what it has sent is void. */
 static void
 session_end(struct sl_remote *self, struct sl__peer *peer)
@@ -700,10 +721,7 @@ session_end(struct sl_remote *self, struct sl__peer *peer)
     peer->is_known = false;
     peer->is_confirm_due = false;
     sources_free(peer);
-    for (size_t i = 0; i < peer->marks.count; i++) {
-        mark_undo(self, &peer->marks.items[i]);
-    }
-    sl_vec_clear(&peer->marks);
+    marks_undo(self, peer);
 }
 
 static void

@@ -86,6 +86,9 @@ struct sl__mark {
     int32_t source;
     int32_t dest;
     int32_t stream;
+    /* Of its source when it was told: a task that has moved or was removed since takes nothing
+     * back. */
+    uint32_t placed;
     bool is_cyclic;
 };
 

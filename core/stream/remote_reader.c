@@ -85,13 +85,22 @@ records_fit(const struct sl__batch *batch, size_t bytes, uint32_t count, int32_t
     return at == end;
 }
 
+/* Keeps what the peer's tasks have told of ends of input, to take it back when they are gone. */
 static void
-mark_note(struct sl__peer *peer, const struct sl__batch *batch)
+mark_note(struct sl_remote *self, struct sl__peer *peer, const struct sl__batch *batch)
 {
+    struct sl_worker *worker = self->worker;
+    struct sl__mark mark = {
+        batch->io.source, batch->io.dest, batch->io.stream,
+        __atomic_load_n(&worker->task_placed[batch->io.source], __ATOMIC_RELAXED),
+        batch->outbox->is_cyclic};
+    if (!mark.is_cyclic) {
+        __atomic_store_n(&worker->task_has_ended[mark.source], batch->mark > 0, __ATOMIC_RELEASE);
+    }
     for (size_t i = 0; i < peer->marks.count; i++) {
-        const struct sl__mark *mark = &peer->marks.items[i];
-        if (mark->source == batch->io.source && mark->dest == batch->io.dest &&
-            mark->stream == batch->io.stream) {
+        const struct sl__mark *other = &peer->marks.items[i];
+        if (other->source == mark.source && other->dest == mark.dest &&
+            other->stream == mark.stream && other->placed == mark.placed) {
             if (batch->mark < 0) {
                 sl_vec_remove_swap(&peer->marks, i);
             }
@@ -99,8 +108,6 @@ mark_note(struct sl__peer *peer, const struct sl__batch *batch)
         }
     }
     if (batch->mark > 0) {
-        struct sl__mark mark = {batch->io.source, batch->io.dest, batch->io.stream,
-                                batch->outbox->is_cyclic};
         sl_vec_push(&peer->marks, mark);
     }
 }
@@ -169,7 +176,7 @@ take_data(struct sl_remote *self, struct sl__peer *peer)
     }
     batch->outbox = is_cyclic ? &self->cyclic_inbox : &self->inbox;
     if (batch->mark != 0) {
-        mark_note(peer, batch);
+        mark_note(self, peer, batch);
     }
     __atomic_add_fetch(&batch->outbox->in_flight, 1, __ATOMIC_RELAXED);
     sl__remote_hand_in(self, home, batch);

@@ -453,6 +453,8 @@ struct sl_worker {
     /* Of tasks in other processes: which one, and how often that was said. By atomics. */
     int32_t *task_peer;
     uint32_t *task_placed;
+    /* Of tasks in other processes, written by the lane: its end of input was told to tasks here. */
+    uint8_t *task_has_ended;
     /* Outboxes towards a task, of all executors. */
     int32_t *inbound;
     /* Spout tasks and acker tasks in order of their creation. */

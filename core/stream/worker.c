@@ -89,6 +89,7 @@ sl_worker_new(const struct sl_worker_options *options)
     self->task_index = sl_calloc(tasks, sizeof(*self->task_index));
     self->task_peer = sl_calloc(tasks, sizeof(*self->task_peer));
     self->task_placed = sl_calloc(tasks, sizeof(*self->task_placed));
+    self->task_has_ended = sl_calloc(tasks, sizeof(*self->task_has_ended));
     for (size_t i = 0; i < tasks; i++) {
         self->task_executor[i] = -1;
     }
@@ -220,6 +221,7 @@ sl_worker_free(struct sl_worker *self)
     sl_free(self->task_index);
     sl_free(self->task_peer);
     sl_free(self->task_placed);
+    sl_free(self->task_has_ended);
     sl_free(self->inbound);
     sl_histogram_free(self->gone_latency);
     sl_free(self->spouts);
@@ -412,10 +414,26 @@ sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t in
     return rc == 0 ? id : rc;
 }
 
+/*
+ * Under plan_lock: a task of another process is none any more, or not in that process. The end of
+ * input that it told goes on counting, and so does it: as with a task here that had finished.
+ */
+static void
+count_ended(struct sl_worker *self, int32_t id)
+{
+    sl__publish(&self->task_placed[id], self->task_placed[id] + 1);
+    if (__atomic_exchange_n(&self->task_has_ended[id], 0, __ATOMIC_ACQ_REL) != 0) {
+        self->components.items[self->task_component[id]].gone_finished++;
+    }
+}
+
 /* Under plan_lock: a task that no executor ever took. */
 static void
 remove_unattached(struct sl_worker *self, int32_t id)
 {
+    if (self->task_executor[id] == self->executor_count) {
+        count_ended(self, id);
+    }
     self->task_executor[id] = -1;
     for (int32_t i = 0; i < self->spout_count; i++) {
         if (sl__spout_home(self, (uint32_t)i).task == id) {
@@ -459,8 +477,8 @@ sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer)
     if (self->task_executor[id] != self->executor_count) {
         rc = sl_err_set(SL_ENOTFOUND, "task %d is not planned for another process", id);
     } else {
+        count_ended(self, id);
         sl__publish(&self->task_peer[id], peer);
-        sl__publish(&self->task_placed[id], self->task_placed[id] + 1);
         plan_changed(self);
     }
     pthread_mutex_unlock(&self->plan_lock);

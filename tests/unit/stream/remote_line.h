@@ -29,12 +29,15 @@ start_over(void)
     has_gap = false;
 }
 
+/* A spout that has nothing to emit at its limit, but is not DONE. */
+static int32_t waiting;
+
 /* {number in the sequence of this spout, spout} */
 static inline int
 next_untracked(struct rig_task *task)
 {
     if (task->count >= task->limit) {
-        return SL_SPOUT_DONE;
+        return task->id == waiting ? SL_SPOUT_NOTHING : SL_SPOUT_DONE;
     }
     int64_t values[] = {++task->count, task->id};
     return rig_emit_root(task, values, RIG_NO_ID) == 0 ? SL_SPOUT_EMITTED : SL_SPOUT_NOTHING;
@@ -125,6 +128,7 @@ reset_line(void)
 {
     grouping = SL_GROUPING_SHUFFLE;
     is_tracked = false;
+    waiting = 0;
     acker_tasks = 0;
     tuples = TUPLES;
 }

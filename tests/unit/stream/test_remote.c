@@ -247,6 +247,82 @@ test_ends_of_input_cross_processes_and_are_told_to_a_new_peer(void **state)
     reset_line();
 }
 
+/* The second spout is DONE, the first one waits; then the second one goes, or to another process.
+ */
+static struct sites *
+change_done_spout(bool is_removed)
+{
+    reset_line();
+    tuples = 10;
+    waiting = SPOUT;
+    struct sites *sites = line_new(3, 22);
+    sites_connect_all(sites);
+    sites_run(sites);
+    assert_int_equal(sites->at[1].rig->tasks[BOLT].finishes, 0);
+    for (int32_t i = 0; i < sites->count; i++) {
+        struct sl_worker *worker = sites->at[i].rig->worker;
+        if (is_removed) {
+            assert_int_equal(sl_worker_remove_task(worker, SPOUT_2), 0);
+        } else if (i == 1) {
+            assert_int_equal(sl_worker_move_task(worker, SPOUT_2, 2), 0);
+        } else if (i == 2) {
+            assert_int_equal(sl_worker_remove_task(worker, SPOUT_2), 0);
+            assert_int_equal(sl_worker_task(worker, 0, SPOUT_2, 1, 0), SPOUT_2);
+            sites->at[2].rig->tasks[SPOUT_2].limit = 0;
+            waiting = SPOUT_2;
+            assert_int_equal(
+                rig_attach(sites->at[2].rig, sl_worker_executor(worker, 0), SPOUT_2, true), 0);
+        } else {
+            assert_int_equal(sl_worker_place(worker, SPOUT_2, 2), 0);
+        }
+        rig_command_all(sites->at[i].rig, SL_COMMAND_ROUTES);
+    }
+    sites_run(sites);
+    assert_int_equal(
+        sl_worker_command(sites->at[1].rig->worker, 0, SL_COMMAND_REMOVE_TASK, SPOUT_2), 0);
+    for (int32_t i = 0; i < sites->count; i++) {
+        sites_run(sites);
+        rig_command_all(sites->at[i].rig, SL_COMMAND_ROUTES);
+    }
+    sites_run(sites);
+    return sites;
+}
+
+static void
+assert_finishes(const struct sites *sites, int count)
+{
+    assert_int_equal(sites->at[1].rig->tasks[BOLT].finishes, count);
+    assert_int_equal(sites->at[2].rig->tasks[BOLT_2].finishes, count);
+    assert_int_equal(sites->at[0].rig->tasks[SINK].finishes, count);
+}
+
+static void
+test_a_spout_that_was_done_and_is_removed_ends_no_input(void **state)
+{
+    (void)state;
+    struct sites *sites = change_done_spout(true);
+    assert_finishes(sites, 0);
+    waiting = 0;
+    sites_advance(sites, 50);
+    assert_finishes(sites, 1);
+    sites_free(sites);
+    reset_line();
+}
+
+static void
+test_a_spout_that_was_done_and_moves_ends_no_input(void **state)
+{
+    (void)state;
+    struct sites *sites = change_done_spout(false);
+    sites_advance(sites, 50);
+    assert_finishes(sites, 0);
+    waiting = 0;
+    sites_advance(sites, 50);
+    assert_finishes(sites, 1);
+    sites_free(sites);
+    reset_line();
+}
+
 static void
 test_a_forgotten_peer_fails_what_waits_for_it(void **state)
 {
@@ -520,6 +596,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_lost_grants_heal),
     cmocka_unit_test(test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one),
     cmocka_unit_test(test_ends_of_input_cross_processes_and_are_told_to_a_new_peer),
+    cmocka_unit_test(test_a_spout_that_was_done_and_is_removed_ends_no_input),
+    cmocka_unit_test(test_a_spout_that_was_done_and_moves_ends_no_input),
     cmocka_unit_test(test_a_forgotten_peer_fails_what_waits_for_it),
     cmocka_unit_test(test_a_task_that_moves_here_is_reached_without_the_wire),
     cmocka_unit_test(test_malformed_bytes_are_refused_and_touch_nothing_else),
