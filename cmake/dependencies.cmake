@@ -6,6 +6,11 @@ pkg_check_modules(LUAJIT REQUIRED IMPORTED_TARGET luajit)
 pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 
+# Only its header: core/http loads the library when a process serves HTTP.
+pkg_check_modules(MICROHTTPD REQUIRED libmicrohttpd)
+add_library(sl_microhttpd INTERFACE)
+target_include_directories(sl_microhttpd SYSTEM INTERFACE ${MICROHTTPD_INCLUDE_DIRS})
+
 # Debian's ZooKeeper client has no .pc file.
 find_library(ZOOKEEPER_LIBRARY zookeeper_mt REQUIRED)
 find_path(ZOOKEEPER_INCLUDE_DIR zookeeper/zookeeper.h REQUIRED)

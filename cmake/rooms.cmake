@@ -1,6 +1,6 @@
 # One object library a room: core/<room>/*.c becomes sl_<room>. core/rooms.txt says who may use whom
 # and scripts/check-rooms checks it; here a room only gets the library headers that are its own.
-set(SL_ROOMS base loop wire topology packing scheduling state rpc stream batch cluster abi main)
+set(SL_ROOMS base loop http wire topology packing scheduling state rpc stream batch cluster abi main)
 
 # Rooms of pure algorithms and the hot path: an implicit narrowing is an error to look at.
 set(SL_CONVERSION_ROOMS topology packing scheduling stream)
@@ -43,6 +43,7 @@ function(sl_room_uses room)
 endfunction()
 sl_room_uses(loop PkgConfig::UV)
 sl_room_uses(state sl_zookeeper)
+sl_room_uses(http sl_microhttpd)
 sl_room_uses(main PkgConfig::LUAJIT)
 # Debian keeps C modules of Lua in a folder of the machine's architecture.
 target_compile_definitions(sl_main PRIVATE SL_MULTIARCH="${CMAKE_LIBRARY_ARCHITECTURE}")

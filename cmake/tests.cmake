@@ -26,7 +26,8 @@ set(SL_TEST_ENVIRONMENT
 
 # What a developer's shell may hold must not reach the tests.
 set(SL_TEST_UNSET LUA_PATH=unset: LUA_CPATH=unset: LUA_INIT=unset: NO_COLOR=unset:)
-foreach(name IN ITEMS HOME CLUSTER STATE CONFIG SET OUTPUT COLOR VERBOSE QUIET TIMEOUT)
+foreach(name IN ITEMS
+  HOME CLUSTER STATE SERVICE_URL SECRET CONFIG SET OUTPUT COLOR VERBOSE QUIET TIMEOUT)
   list(APPEND SL_TEST_UNSET "STREAMLUA_${name}=unset:")
 endforeach()
 

@@ -21,7 +21,7 @@ M.groups = {
 }
 
 --- Commands that only our own processes type: in no list, but there.
-M.hidden = { guardian = true, ['topology-master'] = true, worker = true }
+M.hidden = { ['api-request'] = true, guardian = true, ['topology-master'] = true, worker = true }
 
 local function directory()
   local lua = home.lua_directory()

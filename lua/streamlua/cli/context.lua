@@ -33,7 +33,7 @@ end
 
 --- Builds the context of one invocation.
 ---@param options table {output=, color=, verbose=, quiet=, timeout=, set=, conf_options=, stdout=,
----  stderr=, getenv=, stdout_terminal=, stderr_terminal=}
+---  stderr=, getenv=, is_service=, stdout_terminal=, stderr_terminal=}
 function M.new(options)
   local self = {
     output = options.output or 'table',
@@ -44,6 +44,7 @@ function M.new(options)
     set = options.set or {},
     conf_options = options.conf_options or {},
     getenv = options.getenv or os.getenv,
+    is_service = options.is_service or false,
     stdout = output.writer(options.stdout or io.stdout),
     stderr = options.stderr or io.stderr,
   }

@@ -123,6 +123,7 @@ local function new_context(args, streams)
     stdout = streams.stdout,
     stderr = streams.stderr,
     getenv = streams.getenv,
+    is_service = streams.is_service,
   })
 end
 
@@ -235,7 +236,8 @@ end
 
 --- Runs the command line and returns the exit code.
 ---@param argv table {[0]=program, arguments...}
----@param streams table? {stdout=, stderr=, getenv=} for tests
+---@param streams table? {stdout=, stderr=, getenv=} instead of the process's; is_service: on behalf of
+--- a client of the HTTP API
 ---@return integer
 function M.main(argv, streams)
   streams = streams or {}

@@ -8,6 +8,7 @@ local control = require 'streamlua.conf.control'
 local err = require 'streamlua.err'
 local libc = require 'streamlua.connectors.libc'
 local parser = require 'streamlua.cli.parser'
+local running = require 'streamlua.cli.running'
 
 local M = {}
 
@@ -34,6 +35,25 @@ function M.run(context, name, given, type, run)
     context:fail_with(failure, name)
   end
   return code
+end
+
+--- The options of a command line that name this cluster, for processes that this one starts. Their
+--- working folder is another one, so what stands in files beside it is given as values. The secret
+--- stays in the environment and in files, where other users do not see it.
+---@param context table
+---@return string[]
+function M.cluster_arguments(context)
+  local globals = context.conf_options.globals
+  local words = { '--cluster', context.settings.cluster, '--state', running.state_url(context) }
+  if globals.config and globals.config.value then
+    words[#words + 1], words[#words + 2] = '--config', libc.realpath(globals.config.value)
+  end
+  for _, item in ipairs(globals.set.value) do
+    if item.key ~= 'secret' then
+      words[#words + 1], words[#words + 2] = '--set', item.key .. '=' .. item.value
+    end
+  end
+  return words
 end
 
 --- Makes the command of a role.

@@ -32,6 +32,14 @@ local function absolute(path)
   return #path > 1 and path:gsub('/$', '') or path
 end
 
+--- True when commands talk to an HTTP API.
+---@param context table
+---@return boolean
+function M.is_remote(context)
+  local url = context.settings.service_url
+  return url ~= nil and url ~= ''
+end
+
 --- The address of the state manager as every process of the cluster is given it: with an absolute
 --- folder.
 ---@param context table
@@ -48,6 +56,15 @@ end
 function M.logs_folder(url)
   local folder = url:match('^localfs:(.*)$')
   return (folder or home.state_home() .. '/streamlua') .. '/logs'
+end
+
+--- Where the logs of a topology are, for a hint; nil when they are on the machine of an HTTP API.
+---@param context table
+---@param name string
+---@return string?
+function M.logs_place(context, name)
+  if M.is_remote(context) then return nil end
+  return 'logs are in ' .. M.logs_folder(M.state_url(context)) .. '/' .. name
 end
 
 --- Milliseconds that a command may wait.
@@ -71,15 +88,25 @@ local function client_options(context)
   }
 end
 
+-- A client of the cluster itself, or of the HTTP API that the settings name.
+local function open_client(context, options)
+  if M.is_remote(context) then
+    local service = require 'streamlua.service.client'
+    return context:check(service.open({ url = context.settings.service_url,
+      secret = context.settings.secret }))
+  end
+  local given = client_options(context)
+  given.reader = options and options.reader
+  return context:check(cluster.open(given))
+end
+
 --- Calls fn(client) and closes the client however that ends. Options: `reader`, nothing is written.
 ---@param context table
 ---@param fn fun(client: table): any
 ---@param options table?
 ---@return any
 function M.with_client(context, fn, options)
-  local given = client_options(context)
-  given.reader = options and options.reader
-  local client = context:check(cluster.open(given))
+  local client = open_client(context, options)
   local trace
   local ok, result = xpcall(function() return fn(client) end, function(value)
     trace = debug.traceback('', 2):gsub('^\n', '')

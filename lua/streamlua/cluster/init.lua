@@ -9,6 +9,7 @@
 
 local abi = require 'streamlua.abi'
 local err = require 'streamlua.err'
+local logs = require 'streamlua.cluster.logs'
 local native = require 'streamlua.topology.native'
 local packages = require 'streamlua.cluster.package'
 local plans = require 'streamlua.cluster.plan'
@@ -47,7 +48,8 @@ function M.open(options)
   given.launcher, given.secret, given.settings = options.launcher, options.secret, options.settings
   local pointer = C.sl_abi_cluster_open(given)
   if pointer == nil then return err.last() end
-  return setmetatable({ pointer = ffi.gc(pointer, C.sl_abi_cluster_close) }, Client)
+  return setmetatable({ pointer = ffi.gc(pointer, C.sl_abi_cluster_close), logs_folder = options.logs },
+    Client)
 end
 
 --- Ends the client's session.
@@ -246,6 +248,12 @@ function Client:update(current, proposed, components, options)
   if out[0] ~= nil then fill_result(result, out[0]) end
   return result
 end
+
+--- What its workers wrote, as streamlua.cluster.logs reads it.
+---@param name string
+---@param options table
+---@return table[] logs
+function Client:logs(name, options) return logs.read(self.logs_folder .. '/' .. name, options) end
 
 --- Ends a topology and deletes what is stored of it.
 ---@param name string

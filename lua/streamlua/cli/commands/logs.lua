@@ -1,74 +1,91 @@
 -- `streamlua logs`: what the workers of a topology wrote.
 
-local libc = require 'streamlua.connectors.libc'
+local json = require 'streamlua.json'
 local parser = require 'streamlua.cli.parser'
 local running = require 'streamlua.cli.running'
 
-local function find_logs(context, args, name)
-  local folder = running.logs_folder(running.state_url(context)) .. '/' .. name
-  local list = {}
-  for _, path in ipairs(libc.glob(folder .. '/container-*.log')) do
-    local id = tonumber(path:match('container%-(%d+)%.log$'))
-    if id and (not args.container or id == args.container) then
-      list[#list + 1] = { id = id, path = path }
-    end
-  end
-  table.sort(list, function(a, b) return a.id < b.id end)
+-- How long a look waits for new lines when they are followed.
+local FOLLOW_MS = 20000
+
+local function read(context, client, name, options)
+  return running.check(context, name, client:logs(name, options))
+end
+
+-- The logs with what is asked for of them; large ones come in pieces.
+local function read_first(context, client, args, name)
+  local list = read(context, client, name, { container = args.container, tail = args.tail })
   if #list == 0 then
     context:fail('not_found', running.label(name), args.container
       and ('there is no log of container %d'):format(args.container) or 'there are no logs of it',
-      'logs are in ' .. folder)
+      running.logs_place(context, name))
   end
   return list
 end
 
--- Lines of a log that are complete, the last `tail` of them; the log remembers where it was read to.
-local function read_lines(log, tail)
-  local file = io.open(log.path, 'rb')
-  if not file then return {} end
-  -- A log that became shorter is another one.
-  if file:seek('end') < (log.at or 0) then log.at = 0 end
-  file:seek('set', log.at or 0)
-  local text = file:read('*a') or ''
-  file:close()
-  local whole = text:match('^.*\n') or ''
-  log.at = (log.at or 0) + #whole
-  local lines = {}
-  for line in whole:gmatch('([^\n]*)\n') do lines[#lines + 1] = line end
-  if tail and #lines > tail then
-    local last = {}
-    for i = #lines - tail + 1, #lines do last[#last + 1] = lines[i] end
-    return last
+-- Calls fn(log, lines) for the lines of each log, up to its present end.
+local function each_piece(context, client, args, name, fn)
+  local list = read_first(context, client, args, name)
+  for _, log in ipairs(list) do
+    local lines = log.lines
+    while #lines > 0 do
+      fn(log, lines)
+      lines = {}
+      if not args.tail then
+        local more = read(context, client, name, { container = log.container,
+          after = { [log.container] = log.at } })[1]
+        if more then lines, log.at = more.lines, more.at end
+      end
+    end
   end
-  return lines
+  return list
 end
 
-local function print_lines(context, logs, log, lines)
-  if #logs > 1 and logs.shown ~= log and #lines > 0 then
-    context:print(('==> container %d <=='):format(log.id))
-    logs.shown = log
+local function printer(context)
+  local shown
+  return function(log, lines, is_alone)
+    if not is_alone and shown ~= log.container then
+      context:print(('==> container %d <=='):format(log.container))
+      shown = log.container
+    end
+    for _, line in ipairs(lines) do context:print(line) end
   end
-  for _, line in ipairs(lines) do context:print(line) end
 end
 
-local function print_json(context, name, logs, tail)
-  local list = {}
-  for i, log in ipairs(logs) do
-    list[i] = { container = log.id, lines = read_lines(log, tail) }
+local function print_json(context, client, args, name)
+  local whole = {}
+  local list = each_piece(context, client, args, name, function(log, lines)
+    local all = whole[log.container] or {}
+    whole[log.container] = all
+    for _, line in ipairs(lines) do all[#all + 1] = line end
+  end)
+  local logs = {}
+  for i, log in ipairs(list) do
+    logs[i] = { container = log.container, lines = json.array(whole[log.container]) }
   end
-  context:print_json({ topology = name, logs = list },
+  context:print_json({ topology = name, logs = logs },
     { 'topology', 'logs', logs = { 'container', 'lines' } })
 end
 
-local function follow(context, logs)
-  local watcher = context:check(libc.watch_files())
-  for _, log in ipairs(logs) do context:check(libc.watch_file(watcher, log.path)) end
+local function follow(context, client, args, name, list, print_lines)
+  local after = {}
+  for _, log in ipairs(list) do after[log.container] = log.at end
   while true do
-    for _, log in ipairs(logs) do print_lines(context, logs, log, read_lines(log)) end
     context.stdout:flush()
-    libc.readable(watcher, -1)
-    libc.read_some(watcher)
+    local more = read(context, client, name, { container = args.container, after = after,
+      wait_ms = FOLLOW_MS })
+    for _, log in ipairs(more) do
+      if #log.lines > 0 then print_lines(log, log.lines, #more == 1) end
+      after[log.container] = log.at
+    end
   end
+end
+
+local function print_text(context, client, args, name)
+  local print_lines, count = printer(context), #read_first(context, client, args, name)
+  local list = each_piece(context, client, args, name, function(log, lines)
+    print_lines(log, lines, count == 1)
+  end)
+  if args.follow then follow(context, client, args, name, list, print_lines) end
 end
 
 return {
@@ -87,9 +104,9 @@ return {
       context:fail('usage', 'logs -f', 'a document has an end, what is followed has none')
     end
     local name = running.target(context, args.target)
-    local logs = find_logs(context, args, name)
-    if context.output == 'json' then return print_json(context, name, logs, args.tail) end
-    for _, log in ipairs(logs) do print_lines(context, logs, log, read_lines(log, args.tail)) end
-    if args.follow then follow(context, logs) end
+    running.with_client(context, function(client)
+      local show = context.output == 'json' and print_json or print_text
+      show(context, client, args, name)
+    end, { reader = true })
   end,
 }

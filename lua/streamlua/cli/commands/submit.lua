@@ -66,8 +66,8 @@ local function submit(context, args, prepared, plan, request)
     })
     if not done and failure.code == 'EUSER' then
       context:fail('failed', running.label(prepared.name), 'it can not start: ' .. failure.message,
-        'nothing of it is left; its logs are in '
-        .. running.logs_folder(running.state_url(context)) .. '/' .. prepared.name)
+        'nothing of it is left; '
+        .. (running.logs_place(context, prepared.name) or 'its logs are on the machine of the API'))
     end
     running.check(context, prepared.name, done, failure)
   end)

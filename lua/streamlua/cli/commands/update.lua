@@ -109,8 +109,21 @@ local function schedule_of(context, args, topology)
     scheduled and topology.plan.packing or 'packed', { containers = args.containers }))
 end
 
+-- A process that serves others loads no code of theirs: only packers that are built in.
+local function check_packer(context, args, topology)
+  local wanted = args.packing or topology.described.config.repacking
+  local is_known = wanted == nil or not context.is_service
+  for _, name in ipairs(packing.names) do is_known = is_known or name == wanted end
+  if not is_known then
+    context:fail('invalid', running.label(topology.name),
+      ("packer '%s' is not built in, and the API loads no code"):format(wanted),
+      "use 'streamlua update', which plans where it runs")
+  end
+end
+
 -- The plan that is asked for, and how many key groups change their task.
 local function propose(context, args, topology, changes)
+  check_packer(context, args, topology)
   if running.is_scheduled(context) then return propose_to_masters(context, args, topology, changes) end
   local plan, failure = change.propose(topology.described, plans.shown(topology.plan),
     { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })

@@ -1,0 +1,144 @@
+-- timeout: 300
+-- The HTTP API with real processes: commands give the same with --service-url as without it.
+
+local curl = require 'streamlua.service.curl'
+local files = require 'support.files'
+local json = require 'streamlua.json'
+local process = require 'support.process'
+
+local SCRIPT = [[
+local streamlua = require 'streamlua'
+local t = streamlua.topology('counts', { containers = 1, executors = 1, max_spout_pending = 20 })
+t:spout('source', streamlua.spout { fields = { 'n' },
+  open = function(self) self.n = 0 end,
+  next_tuple = function(self, collector)
+    self.n = self.n + 1
+    collector:emit({ self.n % 8 }, { id = self.n })
+  end })
+t:bolt('count', streamlua.bolt { execute = function() end, prepare = function() print('here I am') end,
+  }, { parallelism = 2 }):fields('source', { 'n' })
+return t
+]]
+
+local folder, script, env, api, url
+
+local function run(...) return process.run({ ... }, { env = env, cwd = folder }) end
+
+-- A command by the HTTP API, which is all that it knows of the cluster.
+local function remote(...)
+  return process.run({ '--service-url', url, ... }, { cwd = folder,
+    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/nowhere', STREAMLUA_SECRET = env.STREAMLUA_SECRET } })
+end
+
+local function document(result)
+  assert.equal(0, result.code, result.stderr)
+  return assert(json.decode(result.stdout))
+end
+
+local function http(method, path, body)
+  local answer = assert(curl.request({ method = method, url = url .. path, body = body,
+    headers = { 'Content-Type: application/x-www-form-urlencoded' }, timeout_ms = 60000 }))
+  return answer.status, json.decode(answer.body)
+end
+
+local function start_api()
+  api = process.start({ 'api', '--listen', '127.0.0.1:0' }, { env = env, cwd = folder })
+  url = api:expect('stderr', 'api: (http://%S+)')
+end
+
+local function stop_api()
+  api:signal('TERM')
+  assert.equal(143, api:wait().code)
+  api = nil
+end
+
+describe('the HTTP API', function()
+  before_each(function()
+    folder = files.folder()
+    script = files.write('counts.lua', SCRIPT)
+    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state' }
+  end)
+
+  after_each(function()
+    if api then api:signal('KILL') end
+    run('kill', 'counts', '-q')
+    files.clean()
+  end)
+
+  it('serves every command with the same results and exit codes', function()
+    start_api()
+    assert.same({ topologies = {} }, document(remote('list', '-o', 'json')))
+    assert.same({ topology = 'counts', action = 'submit', state = 'RUNNING' },
+      document(remote('submit', script, '-o', 'json')))
+    assert.equal('counts', document(run('list', '-o', 'json')).topologies[1].name)
+    for _, line in ipairs({ { 'list' }, { 'logs', 'counts' },
+      { 'logs', 'counts', '--tail', '1', '-o', 'json' }, { 'logs', 'counts', '--container', '7' },
+      { 'update', 'counts', '--parallelism', 'count=3', '--dry-run' },
+      { 'update', 'counts', '--parallelism', 'count=3', '--dry-run', '-o', 'json' },
+      { 'update', 'counts', '--parallelism', 'count=2' }, { 'update', 'counts' },
+      { 'update', 'counts', '--parallelism', 'none=2', '-o', 'json' },
+      { 'update', 'other', '--parallelism', 'count=2' }, { 'describe', 'other' },
+      { 'activate', 'other', '-o', 'json' }, { 'restart', 'counts', '--container', '9' },
+      { 'submit', script }, { 'kill', 'other' } }) do
+      local here, there = run(unpack(line)), remote(unpack(line))
+      local shown = table.concat(line, ' ')
+      assert.equal(here.code, there.code, shown .. there.stderr)
+      -- Seconds pass between the two.
+      assert.equal((here.stdout:gsub(' %d+s', '')), (there.stdout:gsub(' %d+s', '')), shown)
+      -- Where the logs are is of no use to another machine.
+      assert.equal((here.stderr:gsub('hint: logs are in [^\n]*\n', '')), there.stderr, shown)
+    end
+    assert.equal('PAUSED', document(remote('deactivate', 'counts', '-o', 'json')).state)
+    assert.equal('PAUSED', document(remote('describe', 'counts', '-o', 'json')).state)
+    assert.matches('was paused already', remote('deactivate', 'counts').stderr)
+    assert.equal('RUNNING', document(remote('activate', 'counts', '-o', 'json')).state)
+    local grown = document(remote('update', 'counts', '--parallelism', 'count=3', '-o', 'json'))
+    assert.same({ 1, 2, { count = 1 } }, { grown.from_version, grown.to_version, grown.changes })
+    assert.equal(4, remote('update', 'counts', '--parallelism', 'count=4', '--if-version', '1').code)
+    assert.equal(0, remote('restart', 'counts').code)
+    -- By parameters, as other programs ask.
+    local status, answer = http('POST', '/api/v1/topologies/counts/update',
+      'component_parallelism=count:2&container_number=1')
+    assert.equal(200, status, answer.message)
+    assert.same({ 2, 3 }, { answer.from_version, answer.to_version })
+    status, answer = http('GET', '/api/v1/topologies/counts')
+    assert.same({ 200, 3, 2 }, { status, answer.plan_version, answer.components[2].parallelism })
+    status = http('POST', '/api/v1/topologies/counts/update', 'component_parallelism=count:2')
+    assert.equal(409, status)
+    assert.same({ topology = 'counts', action = 'kill', state = 'KILLED' },
+      document(remote('kill', 'counts', '-o', 'json')))
+    assert.same({ topologies = {} }, document(run('list', '-o', 'json')))
+    stop_api()
+    local result = remote('list')
+    assert.equal(5, result.code)
+    assert.matches('^error: http://127.0.0.1:%d+: ', result.stderr)
+  end)
+
+  it('tells why a submitted topology can not start, and leaves nothing of it', function()
+    start_api()
+    process.write_file(script, (SCRIPT:gsub("print%('here I am'%)", "error('no such table')")))
+    local result = remote('submit', script)
+    assert.equal(1, result.code)
+    assert.matches('it can not start: .*counts.lua:9: no such table', result.stderr)
+    assert.same({ topologies = {} }, document(run('list', '-o', 'json')))
+    stop_api()
+  end)
+
+  it('wants the secret of the cluster when there is one', function()
+    env.STREAMLUA_SECRET = 'sesame'
+    start_api()
+    assert.same({ topologies = {} }, document(remote('list', '-o', 'json')))
+    assert.equal(401, (http('GET', '/api/v1/topologies')))
+    for _, secret in ipairs({ '', 'other' }) do
+      env.STREAMLUA_SECRET = secret
+      assert.equal(7, remote('list').code)
+    end
+    stop_api()
+    env.STREAMLUA_SECRET = nil
+    assert.equal(7, run('api', '--listen', 'nowhere').code)
+    local result = run('api', '--listen', '0.0.0.0:0')
+    assert.equal(7, result.code)
+    assert.matches('no cluster secret', result.stderr)
+    assert.equal(7, process.run({ '--service-url', 'localhost', 'list' }, { cwd = folder }).code)
+  end)
+end)
