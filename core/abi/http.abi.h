@@ -26,12 +26,12 @@ void sl_abi_http_api_stop(struct sl_http_api *api);
  * an error: SL_EIO. */
 int32_t sl_abi_http_wait_for_end(void);
 
-/*
- * SHA-256 of bytes, and HMAC-SHA-256 of a text under a secret, as 64 hexadecimal digits, valid
- * until the next call in this thread. NULL with SL_EINVAL when an argument is missing.
- */
+/* Returns the SHA-256 of bytes as 64 hexadecimal digits, valid until the next call in this thread.
+ * NULL with SL_EINVAL when they are missing. */
 const char *sl_abi_http_hash(const uint8_t *data, size_t size);
+
+/* Returns the HMAC-SHA-256 of a text under a secret in the same way. */
 const char *sl_abi_http_mac(const char *secret, const char *text, size_t size);
 
-/* 32 hexadecimal digits that nobody can guess, valid until the next call in this thread. */
+/* Returns 32 hexadecimal digits that nobody can guess, valid until the next call in this thread. */
 const char *sl_abi_http_nonce(void);

@@ -938,6 +938,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- stream program in another one. Functions that return int32_t return 0 or an SL_E code. This is a
 --- bare header: no preprocessor lines, only what both gcc and LuaJIT's parser accept.
 ---@class sl_crew_link: ffi.cdata*
+
 --- A server that runs.
 ---@class sl_http_api: ffi.cdata*
 
@@ -3303,6 +3304,7 @@ function C.sl_abi_crew_link_send(link, peer, member, kind, bytes, len) end
 ---@param context sl_streaming|ffi.cdata*
 ---@return integer
 function C.sl_abi_worker_wakes(worker, context) end
+
 --- Serves the API on `listen` ("127.0.0.1:9000"; port 0 picks one) on threads of its own. secret is
 --- the cluster's, or NULL. Each request is carried out by a process `program arguments...
 --- api-request`; arguments is NULL-terminated. Returns NULL with SL_EINVAL for a bad address,
@@ -3329,20 +3331,21 @@ function C.sl_abi_http_api_stop(api) end
 ---@return integer
 function C.sl_abi_http_wait_for_end() end
 
---- SHA-256 of bytes, and HMAC-SHA-256 of a text under a secret, as 64 hexadecimal digits, valid
---- until the next call in this thread. NULL with SL_EINVAL when an argument is missing.
+--- Returns the SHA-256 of bytes as 64 hexadecimal digits, valid until the next call in this thread.
+--- NULL with SL_EINVAL when they are missing.
 ---@param data ffi.cdata*
 ---@param size integer
 ---@return ffi.cdata*
 function C.sl_abi_http_hash(data, size) end
 
+--- Returns the HMAC-SHA-256 of a text under a secret in the same way.
 ---@param secret string|ffi.cdata*
 ---@param text string|ffi.cdata*
 ---@param size integer
 ---@return ffi.cdata*
 function C.sl_abi_http_mac(secret, text, size) end
 
---- 32 hexadecimal digits that nobody can guess, valid until the next call in this thread.
+--- Returns 32 hexadecimal digits that nobody can guess, valid until the next call in this thread.
 ---@return ffi.cdata*
 function C.sl_abi_http_nonce() end
 
