@@ -131,6 +131,30 @@ describe('streamlua run on a stream program', function()
     end)
   end)
 
+  it('goes on without a receiver that never returns', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local libc = require 'streamlua.connectors.libc'
+      require 'streamlua.streaming.receivers'.STOP_MS = 200
+      local ssc = streaming.context { name = 'stuck', batch = '100ms' }
+      local stuck = ssc:receiver_stream({ poll = function(_, r)
+        r:store_block { 1 }
+        libc.C.poll(nil, 0, -1)
+      end }):name('stuck')
+      stuck:count():print()
+      return ssc]], function(path)
+      local run = process.start({ 'run', path })
+      run:expect('stdout', '\n1\n')
+      run:expect('stdout', '\n0\n')
+      run:signal('INT')
+      run:expect('stderr', 'receiver stuck does not end: its code does not return')
+      run:signal('INT')
+      local result = run:wait()
+      assert.equal(130, result.code)
+      assert.matches('a thread does not come back from user code', result.stderr)
+    end)
+  end)
+
   it('mistakes are one line and exit 7', function()
     with_script([[
       local streaming = require 'streamlua.streaming'

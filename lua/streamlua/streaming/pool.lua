@@ -241,6 +241,41 @@ local function is_on_state(spec)
   return STATE[tree.op] or false
 end
 
+-- Steps that call their function for a partition without records too.
+local WHOLE = { map_partitions = true, glom = true }
+local CUTS = { store = true, count = true, take = true, shuffle = true }
+
+local function has_records(tree)
+  if tree.op == 'block' then return tree.block.n ~= 0 end
+  if tree.op ~= 'read' then return true end
+  for _, blocks in ipairs(tree.sides) do
+    for _, block in ipairs(blocks) do
+      if block.n ~= 0 then return true end
+    end
+  end
+  return false
+end
+
+-- Whether a task has no records and calls no function of the program: that is done here at once.
+local function is_void(spec)
+  if not CUTS[spec.sink.kind] then return false end
+  local tree = spec.tree
+  while tree.op == 'pass' do
+    for _, step in ipairs(tree.steps) do
+      if WHOLE[step.op] then return false end
+    end
+    tree = tree.input
+  end
+  return not has_records(tree)
+end
+
+local function run_here(self, group, place, spec)
+  local result = tasks.run(self, spec)
+  group.left = group.left - 1
+  group.results[place] = result
+  if group.on_result then group.on_result(place, result) end
+end
+
 local function send_to_hosts(self, group, place, spec)
   local entry = { id = self:next_id(), group = group, place = place, document = { task = spec } }
   self.waiting[entry.id] = entry
@@ -261,7 +296,9 @@ function Pool:run(list, on_result)
     return results
   end
   return run_group(self, #list, on_result, function(group, i)
-    if self.hosts and not is_on_state(list[i]) then
+    if is_void(list[i]) then
+      run_here(self, group, i, list[i])
+    elseif self.hosts and not is_on_state(list[i]) then
       send_to_hosts(self, group, i, list[i])
     else
       send_task(self, group, i, C.SL_CREW_ANY, message.TASK, { task = list[i] })
@@ -324,12 +361,15 @@ end
 --- Whether any job is under way.
 function Pool:is_busy() return next(self.jobs) ~= nil end
 
---- Tells all members to leave and waits for them at most timeout_ms; false when some do not.
-function Pool:stop(timeout_ms)
+--- Tells all members to leave and waits for them at most limit() ms, which is asked again after each
+--- message; false when some do not.
+---@param limit fun(): number
+---@return boolean
+function Pool:stop(limit)
   C.sl_abi_crew_close(self.crew)
-  local deadline = C.sl_abi_monotonic_ms() + timeout_ms
+  local began = C.sl_abi_monotonic_ms()
   while self.ended < self.members do
-    local left = deadline - C.sl_abi_monotonic_ms()
+    local left = began + limit() - C.sl_abi_monotonic_ms()
     if left <= 0 then return false end
     self:hear(math.ceil(left))
   end

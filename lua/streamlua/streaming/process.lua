@@ -472,7 +472,7 @@ local function run_driver(self, options)
     start_role(self, options)
     drive(self)
   end
-  self.outcome.is_stuck = not pool:stop(STOP_MS)
+  self.outcome.is_stuck = not pool:stop(function() return STOP_MS end)
   if self.outcome.is_stuck then return self.outcome end
   leave(self)
   C.sl_abi_crew_catch_signals(nil)

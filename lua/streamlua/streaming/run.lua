@@ -159,7 +159,7 @@ function M.run(context, options)
       work(self)
     end
   end)
-  if not pool:stop(self.is_aborted and ABORT_MS or STOP_MS) then
+  if not pool:stop(function() return self.is_aborted and ABORT_MS or STOP_MS end) then
     return { reason = self.reason or 'failed', is_stuck = true, signal = self.signal,
       failure = not ok and raised or nil, seconds = (C.sl_abi_monotonic_ms() - started) / 1000 }
   end
