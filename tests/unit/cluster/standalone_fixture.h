@@ -104,6 +104,8 @@ struct fixture {
     uint64_t seeds;
     /* Workers that are started end at once. */
     bool is_worker_broken;
+    /* Workers have something in flight, however long one waits. */
+    bool is_worker_busy;
     struct node client;
     struct sl_leader_retrieval *leader;
     char leader_address[64];
@@ -296,7 +298,10 @@ worker_handle(void *ctx, struct sl_rpc_request *request)
         sl_worker_ready_encode(&(struct sl_worker_ready){plan.plan_version, plan.epoch}, &out);
         break;
     case SL_WORKER_DRAIN:
-        sl_worker_drained_encode(&(struct sl_worker_drained){.sent = 1, .received = 1}, &out);
+        sl_worker_drained_encode(
+            &(struct sl_worker_drained){
+                .roots = process->fixture->is_worker_busy, .sent = 1, .received = 1},
+            &out);
         break;
     case SL_WORKER_SHUTDOWN:
         process_exit(process, 0);
