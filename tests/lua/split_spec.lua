@@ -91,6 +91,31 @@ describe('streamlua.split', function()
     end
   end)
 
+  it('gives every word of texts with more words than it can know', function()
+    local step, state = split('first second third')
+    assert.equal('first', step(state))
+    -- Twice through more words than there are places for, so that they are forgotten in between.
+    for round = 1, 2 do
+      for i = 1, 60 do
+        local parts = {}
+        for k = 1, 2000 do parts[k] = ('w%d.%d'):format(i, k * round) end
+        assert.same(parts, words(table.concat(parts, i % 2 == 0 and ' ' or '\t')))
+      end
+      assert.same({ 'first', 'third' }, words('first third'))
+    end
+    assert.equal('second', step(state))
+    assert.equal('third', step(state))
+    assert.is_nil(step(state))
+  end)
+
+  it('gives words of any length', function()
+    local list = {}
+    for length = 1, 70 do list[length] = ('x'):rep(length) end
+    list[#list + 1] = ('y'):rep(1e5)
+    assert.same(list, words(table.concat(list, ' ')))
+    assert.same(list, words('\n' .. table.concat(list, ' \n') .. '\t'))
+  end)
+
   it('gives nothing more after the end', function()
     local step, state = split('a')
     assert.equal('a', step(state))

@@ -9,6 +9,28 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field offset integer
 ---@field size integer
 
+--- A word of the dictionary: its bytes with zeros behind them.
+---@class sl_known_word: ffi.cdata*
+---@field bytes ffi.cdata*
+---@field len ffi.cdata*
+
+--- The dictionary. Zeroed it is empty; a word keeps its place until then.
+---@class sl_words: ffi.cdata*
+---@field seen integer
+---@field missed integer
+---@field is_stale integer
+---@field words ffi.cdata*
+
+--- Words that follow one another in a text.
+---@class sl_word_run: ffi.cdata*
+---@field next integer
+---@field count integer
+---@field has_new integer
+---@field at integer
+---@field place ffi.cdata*
+---@field first ffi.cdata*
+---@field last ffi.cdata*
+
 --- Bytes given to the builder, borrowed for the call.
 ---@class sl_topology_text: ffi.cdata*
 ---@field data ffi.cdata*
@@ -945,6 +967,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
+---@field SL_WORDS_IN_RUN integer
+---@field SL_WORDS_PLACES integer
+---@field SL_WORDS_LONGEST integer
 ---@field SL_COMPONENT_SPOUT integer
 ---@field SL_COMPONENT_BOLT integer
 ---@field SL_COMPONENT_STATE_SPOUT integer
@@ -1226,6 +1251,16 @@ function C.sl_error_cause(index) end
 
 --- Empties the record, so that a later sl_error_code() tells of later failures only.
 function C.sl_error_clear() end
+
+--- Finds the next words of a text of len bytes from run->next on (base/words.abi.h), and their places
+--- in the dictionary. Returns 0, or SL_EINVAL when something is NULL or run->next lies outside of the
+--- text, SL_ERANGE when it is longer than 2^31 - 1 bytes.
+---@param words sl_words|ffi.cdata*
+---@param text string|ffi.cdata*
+---@param len integer
+---@param run sl_word_run|ffi.cdata*
+---@return integer
+function C.sl_abi_words_split(words, text, len, run) end
 
 --- Returns an empty topology, to be freed with sl_abi_topology_free. NULL: no name given.
 ---@param name string|ffi.cdata*

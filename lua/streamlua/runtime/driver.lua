@@ -6,9 +6,8 @@
 -- tuple. The loop returns when the task should yield; an error leaves through the caller's pcall with
 -- task.record still at the tuple that failed.
 
-local jit_util = require 'jit.util'
-local vmdef = require 'jit.vmdef'
 local abi = require 'streamlua.abi'
+local bytecode = require 'streamlua.runtime.bytecode'
 local constants = require 'streamlua.runtime.constants'
 local value = require 'streamlua.runtime.value'
 
@@ -16,15 +15,6 @@ local C, ffi = abi.C, abi.ffi
 local concat, format = table.concat, string.format
 
 local M = {}
-
--- Bytecodes that end a loop; those that begin with J or I are the same after compilation or its failure.
-local LOOPS = {}
-for _, name in ipairs({ 'FORL', 'LOOP', 'ITERL' }) do
-  for _, prefix in ipairs({ '', 'I', 'J' }) do
-    local full = prefix .. name
-    LOOPS[full .. (' '):rep(6 - #full)] = true
-  end
-end
 
 local int64_t, uint64_t = ffi.typeof('int64_t'), ffi.typeof('uint64_t')
 local bytes_p = ffi.typeof('const uint8_t *')
@@ -106,18 +96,21 @@ end]]
 
 -- For an `execute` with loops: a trace ends where they begin, and every local that is in sight there
 -- has to be made on the Lua heap. So no pointer is in sight: it is kept in task.record.
-local LOOPING = PREFIX .. [[
-local function read(texts)
-  local r = task.record
-  DECLARE
-  FIELDS
-  return VALUES
-end
+local ADVANCE = PREFIX .. [[
 local function advance()
   local r = task.record
   ACK
   task.record = cast(record_p, cast(bytes_p, r) + r.len)
   return task.yield ~= 0
+end
+]]
+
+local LOOPING = ADVANCE .. [[
+local function read(texts)
+  local r = task.record
+  DECLARE
+  FIELDS
+  return VALUES
 end
 local function tuple(VALUES)
   return TUPLE
@@ -131,15 +124,32 @@ return function(p, n, meta, texts)
   return n, cast(bytes_p, task.record)
 end]]
 
--- Whether a function has a loop in its own code.
-local function has_loop(fn)
-  for pc = 1, 65536 do
-    local instruction = jit_util.funcbc(fn, pc)
-    if not instruction then return false end
-    local at = 6 * bit.band(instruction, 0xff)
-    if LOOPS[vmdef.bcnames:sub(at + 1, at + 6)] then return true end
+-- The same where nobody can get hold of the tuple: one table serves for all of them.
+local LOOPING_SAME = ADVANCE .. [[
+local tuple
+do
+  DECLARE
+  tuple = TUPLE
+end
+local function read(texts)
+  local r = task.record
+  DECLARE
+  FIELDS
+  STORE
+end
+return function(p, n, meta, texts)
+  task.record = cast(record_p, p)
+  for i = 1, n do
+    read(texts)
+    execute(self, tuple, collector)
+    if advance() then return i, cast(bytes_p, task.record) end
   end
-  return true
+  return n, cast(bytes_p, task.record)
+end]]
+
+local function form_of(bolt)
+  if not bytecode.has_loop(bolt.execute) then return STRAIGHT end
+  return not bolt.hold and bytecode.only_reads_second(bolt.execute) and LOOPING_SAME or LOOPING
 end
 
 --- The loop of a bolt task over the records of one stream: function(head, n, meta, texts) -> executed,
@@ -148,21 +158,22 @@ end
 ---@param fields string[]
 ---@param bolt { execute: function, self: table, collector: table, hold: function? }
 function M.bolt(task, fields, bolt)
-  local reads, values = {}, {}
-  for i = 1, #fields do
+  local reads, values, stores = {}, {}, {}
+  for i, name in ipairs(fields) do
     reads[i] = read_field(i)
     values[i] = 'v' .. i
+    stores[i] = format('tuple[%d], tuple[%q] = v%d, v%d', i, name, i, i)
   end
   local parts = {
     FIELDS = concat(reads, '\n'),
     VALUES = concat(values, ', '),
     DECLARE = #fields > 0 and 'local ' .. concat(values, ', ') or '',
     TUPLE = tuple_text(fields),
+    STORE = concat(stores, '\n'),
     META = bolt.hold and 'hold(meta)' or 'meta',
     ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',
   }
-  local form = has_loop(bolt.execute) and LOOPING or STRAIGHT
-  local text = form:gsub('%f[%w](%u+)%f[^%w]', parts)
+  local text = form_of(bolt):gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=execute'))
   return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold)
 end

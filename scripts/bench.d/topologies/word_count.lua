@@ -2,7 +2,8 @@
 --
 --     streamlua run word_count.lua --set n=1e6 --set ack=true
 --
--- Config: `n` sentences, of which the first `warm` are not timed; `ack` tracks each of them;
+-- Config: `n` sentences, of which the first `warm` are not timed; `ack` tracks each of them; `words`
+-- says how they are split: `split` (streamlua.split) or `find` (a loop of string.find and string.sub);
 -- `counts` says where the counts are: `state` (context:state) or `table` (a Lua table); `splits` and
 -- `counters` are the numbers of tasks. It prints `start_ms`, each counter's `end_ms` and `counted`.
 
@@ -10,8 +11,8 @@ local streamlua = require 'streamlua'
 local clock = require 'clock'
 local sentences = require 'sentences'
 
-local t = streamlua.topology('word-count', { n = 1e6, warm = 1e5, ack = false, counts = 'state',
-  splits = 1, counters = 1 })
+local t = streamlua.topology('word-count', { n = 1e6, warm = 1e5, ack = false, words = 'split',
+  counts = 'state', splits = 1, counters = 1 })
 local n, warm = t.config.n, t.config.warm
 local list = sentences.list()
 local find, sub = string.find, string.sub
@@ -33,7 +34,14 @@ local source = streamlua.spout {
   end,
 }
 
-local split = streamlua.bolt {
+local by_split = streamlua.bolt {
+  fields = { 'word' },
+  execute = function(_, tuple, collector)
+    for word in streamlua.split(tuple.line) do collector:emit({ word }) end
+  end,
+}
+
+local by_find = streamlua.bolt {
   fields = { 'word' },
   execute = function(_, tuple, collector)
     local line = tuple.line
@@ -76,7 +84,8 @@ local in_table = streamlua.bolt {
 }
 
 t:spout('source', source)
-t:bolt('split', split, { parallelism = t.config.splits }):shuffle('source')
+t:bolt('split', t.config.words == 'find' and by_find or by_split, { parallelism = t.config.splits })
+  :shuffle('source')
 t:bolt('count', t.config.counts == 'table' and in_table or in_state,
   { parallelism = t.config.counters }):fields('split', { 'word' })
 return t

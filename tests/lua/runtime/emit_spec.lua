@@ -111,6 +111,32 @@ for route_name, declare in pairs(routes) do
         by_n)
     end)
 
+    it('are each tuple\'s own in a bolt with a loop, whether it keeps tuples or not', function()
+      local fed = { { 1, 'x' }, { nil, { 2 } }, { 'three', nil }, { true, { 4 } } }
+      local function seen_by(execute)
+        local t = streamlua.topology('loops')
+        t:spout('source', spout({ 'a', 'b' }))
+        t:bolt('sink', streamlua.bolt { execute = execute }):shuffle('source')
+        local cluster = way.run(t, { mock = { source = fed } }):wait()
+        assert.same({}, cluster:errors())
+      end
+      local values, tuples, read = {}, {}, 0
+      seen_by(function(_, tuple)
+        for i, name in ipairs({ 'a', 'b' }) do values[#values + 1] = { tuple[i], tuple[name] } end
+      end)
+      seen_by(function(_, tuple)
+        for _ in pairs(tuple) do read = read + 1 end
+        tuples[#tuples + 1] = tuple
+      end)
+      assert.same({ { 1, 1 }, { 'x', 'x' }, {}, { { 2 }, { 2 } }, { 'three', 'three' }, {}, { true, true },
+        { { 4 }, { 4 } } }, values)
+      assert.equal(12, read)
+      for i, tuple in ipairs(tuples) do
+        assert.same({ fed[i][1], fed[i][2] }, { tuple[1], tuple[2] })
+        assert.equal('source', streamlua.tuple.component(tuple))
+      end
+    end)
+
     it('of megabytes arrive', function()
       local big = ('0123456789'):rep(300000)
       local got = pass(function(collector)
