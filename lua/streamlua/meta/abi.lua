@@ -1252,9 +1252,9 @@ function C.sl_error_cause(index) end
 --- Empties the record, so that a later sl_error_code() tells of later failures only.
 function C.sl_error_clear() end
 
---- Finds the next words of a text of len bytes from run->next on (base/words.abi.h), and their places
---- in the dictionary. Returns 0, or SL_EINVAL when something is NULL or run->next lies outside of the
---- text, SL_ERANGE when it is longer than 2^31 - 1 bytes.
+--- Finds the next words of a text of len bytes from run->next on (base/words.abi.h), and their
+--- places in the dictionary. Returns 0, or SL_EINVAL when something is NULL or run->next lies
+--- outside of the text, SL_ERANGE when it is longer than 2^31 - 1 bytes.
 ---@param words sl_words|ffi.cdata*
 ---@param text string|ffi.cdata*
 ---@param len integer
