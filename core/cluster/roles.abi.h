@@ -28,10 +28,9 @@ struct sl_role_options {
 struct sl_supervisor_role_options {
     const char *state_url;
     const char *program;
-    /* Name of the cluster's configuration and file of settings, handed to its processes; or NULL.
-     */
-    const char *cluster;
-    const char *config;
+    /* Words that are added to the command lines of its processes ("--cluster", "standalone"); NULL
+     * ends them. */
+    const char *const *arguments;
     /* Name of the supervisor; NULL: HOST-PORT of its first slot. */
     const char *id;
     /* Where its processes listen and are reached. */

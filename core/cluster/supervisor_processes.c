@@ -15,6 +15,7 @@
 
 enum {
     PATH_SIZE = 4096,
+    ARGUMENTS_MAX = 256,
     /* Before the file is written again after a write that failed. */
     FILE_RETRY_MS = 5000,
 };
@@ -43,8 +44,6 @@ struct sl_supervisor_processes {
     struct sl_loop *loop;
     char *program;
     char *state_url;
-    char *cluster;
-    char *config;
     char *id;
     char *host;
     char *logs;
@@ -72,8 +71,6 @@ sl_supervisor_processes_new(const struct sl_supervisor_processes_options *option
     self->loop = options->loop;
     self->program = sl_strdup(program->program);
     self->state_url = sl_strdup(program->state_url);
-    self->cluster = copy(program->cluster);
-    self->config = copy(program->config);
     self->id = sl_strdup(program->id);
     self->host = sl_strdup(program->host);
     self->logs = sl_strdup(program->logs);
@@ -111,8 +108,6 @@ sl_supervisor_processes_free(struct sl_supervisor_processes *self)
     }
     sl_free(self->program);
     sl_free(self->state_url);
-    sl_free(self->cluster);
-    sl_free(self->config);
     sl_free(self->id);
     sl_free(self->host);
     sl_free(self->logs);
@@ -262,7 +257,8 @@ kept_new(struct sl_supervisor_processes *self, const struct sl_supervisor_record
     char label[SL_NAME_MAX + 64];
     char port[16];
     char container[16];
-    const char *argv[24];
+    const char *argv[ARGUMENTS_MAX + 1];
+    const char *const *more = self->options.program.arguments;
     size_t count = 0;
     snprintf(folder, sizeof(folder), "%s/%s", self->logs, record->topology);
     snprintf(port, sizeof(port), "%u", record->port);
@@ -290,13 +286,8 @@ kept_new(struct sl_supervisor_processes *self, const struct sl_supervisor_record
     argv[count++] = port;
     argv[count++] = "--host";
     argv[count++] = self->host;
-    if (self->cluster != NULL) {
-        argv[count++] = "--cluster";
-        argv[count++] = self->cluster;
-    }
-    if (self->config != NULL) {
-        argv[count++] = "--config";
-        argv[count++] = self->config;
+    for (size_t i = 0; more != NULL && more[i] != NULL && count < ARGUMENTS_MAX; i++) {
+        argv[count++] = more[i];
     }
     argv[count] = NULL;
     if (sl_make_folders(folder) != 0) {

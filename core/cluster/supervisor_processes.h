@@ -15,14 +15,13 @@ enum {
 
 struct sl_supervisor_processes;
 
-/* What processes are started with, and where what they leave goes. Texts are copied. */
+/* What processes are started with, and where what they leave goes. Other texts are copied. */
 struct sl_supervisor_program {
     /* Path of the streamlua program. */
     const char *program;
     const char *state_url;
-    /* Name of the cluster's configuration, and a file of settings; NULL for none. */
-    const char *cluster;
-    const char *config;
+    /* Words that are added to command lines; NULL ends them, and may stand for none. Borrowed. */
+    const char *const *arguments;
     /* Of the supervisor. */
     const char *id;
     const char *host;

@@ -881,6 +881,62 @@ elected(void *ctx, enum sl_state_election_event event, uint64_t token)
     }
 }
 
+static void
+stand(struct sl_topology_master *self)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    char id[64];
+    snprintf(id, sizeof(id), "process-%llu", (unsigned long long)self->options.pid);
+    self->election = sl_state_election_new(
+        self->options.store, sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, self->topology), id,
+        sl_rpc_address(self->options.rpc), elected, self);
+}
+
+static void look_before_standing(struct sl_topology_master *self);
+
+static void
+look_again(void *arg)
+{
+    struct sl_topology_master *self = arg;
+    self->retry_timer = 0;
+    look_before_standing(self);
+}
+
+static void
+looked_before_standing(void *ctx, int status, const struct sl_state_result *result)
+{
+    struct sl_topology_master *self = ctx;
+    self->load_ticket = 0;
+    if (status == SL_ENOTFOUND) {
+        sl__tm_end(self, 0, "there is no such topology any more");
+        return;
+    }
+    if (status != 0) {
+        if (status != SL_ECLOSED) {
+            self->retry_timer =
+                sl_state_executor_timer_start(executor_of(self), RETRY_MS, look_again, self);
+        }
+        return;
+    }
+    struct sl__tm_plan *plan = sl__tm_plan_new(self, result->value, result->size);
+    if (plan != NULL && sl__tm_is_elsewhere(self, &plan->stored)) {
+        sl__tm_end(self, 0, "the plan has the topology master elsewhere");
+    } else {
+        stand(self);
+    }
+    sl__tm_plan_free(plan);
+}
+
+/* One that a supervisor remembered may be of a topology that is gone, or led from elsewhere by now:
+ * it would wait for its turn for ever. */
+static void
+look_before_standing(struct sl_topology_master *self)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    sl_layout_path(path, SL_LAYOUT_PLAN, self->topology);
+    self->load_ticket = sl_state_get(self->options.store, path, looked_before_standing, self);
+}
+
 static const struct sl_rpc_method methods[] = {
     {SL_TM_REGISTER_WORKER, handle_register},
     {SL_TM_WORKER_EVENT, handle_event},
@@ -899,8 +955,6 @@ sl_topology_master_new(const struct sl_topology_master_options *options,
 {
     struct sl_topology_master *self = sl_calloc(1, sizeof(*self));
     struct sl_heartbeat_config config = sl_heartbeat_config_default();
-    char path[SL_STATE_PATH_MAX + 1];
-    char id[64];
     self->options = *options;
     self->loop = sl_rpc_loop(options->rpc);
     self->topology = sl_strdup(options->topology);
@@ -934,10 +988,11 @@ sl_topology_master_new(const struct sl_topology_master_options *options,
         sl_topology_master_free(self);
         return rc;
     }
-    snprintf(id, sizeof(id), "process-%llu", (unsigned long long)options->pid);
-    self->election = sl_state_election_new(
-        options->store, sl_layout_path(path, SL_LAYOUT_TOPOLOGY_LEADER, self->topology), id,
-        sl_rpc_address(options->rpc), elected, self);
+    if (options->place.port != 0) {
+        look_before_standing(self);
+    } else {
+        stand(self);
+    }
     *out = self;
     return 0;
 }

@@ -760,8 +760,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@class sl_supervisor_role_options: ffi.cdata*
 ---@field state_url ffi.cdata*
 ---@field program ffi.cdata*
----@field cluster ffi.cdata*
----@field config ffi.cdata*
+---@field arguments ffi.cdata*
 ---@field id ffi.cdata*
 ---@field host ffi.cdata*
 ---@field folder ffi.cdata*

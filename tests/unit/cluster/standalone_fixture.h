@@ -428,6 +428,7 @@ spawn(void *ctx, struct sl_loop *parent, const struct sl_process_options *option
     assert_int_equal(pid, FIRST_PID + f->started - 1);
     assert_string_equal(argument(options->argv, "--topology"), "words");
     assert_string_equal(argument(options->argv, "--state"), "memory:");
+    assert_string_equal(argument(options->argv, "--cluster"), "standalone");
     process->fixture = f;
     process->pid = pid;
     process->is_alive = true;
@@ -592,6 +593,7 @@ static inline void
 supervisor_start_as(struct fixture *f, int i, const char *id)
 {
     struct supervisor_node *self = &f->supervisors[i];
+    static const char *const arguments[] = {"--cluster", "standalone", NULL};
     static struct sl_adopter adopter;
     adopter = (struct sl_adopter){adopter_watch, adopter_unwatch, signal_process, f};
     self->fixture = f;
@@ -608,7 +610,7 @@ supervisor_start_as(struct fixture *f, int i, const char *id)
         .store = self->node.store,
         .program = {.program = "streamlua",
                     .state_url = "memory:",
-                    .cluster = "standalone",
+                    .arguments = arguments,
                     .id = self->id,
                     .host = "h",
                     .folder = self->folder,

@@ -1,5 +1,6 @@
 -- `streamlua supervisor`: gives slots of this machine to a cluster (docs/operations.md).
 
+local ffi = require 'ffi'
 local libc = require 'streamlua.connectors.libc'
 local parser = require 'streamlua.cli.parser'
 local role = require 'streamlua.cli.role'
@@ -33,15 +34,37 @@ local function memory()
   return (tonumber(text:match('MemTotal:%s*(%d+)')) or 0) * 1024
 end
 
+-- Words as C takes them; they borrow from the list.
+local function to_c(list)
+  local words = ffi.new('const char *[?]', #list + 1)
+  for i, text in ipairs(list) do words[i - 1] = text end
+  return words
+end
+
+-- What its processes are told of the settings, beside the environment, which they inherit.
+local function arguments(context, args)
+  local list = { '--cluster', context.settings.cluster }
+  if args.global_config then
+    list[#list + 1] = '--config'
+    list[#list + 1] = libc.realpath(args.global_config)
+  end
+  for _, item in ipairs(args.global_set or {}) do
+    list[#list + 1] = '--set'
+    list[#list + 1] = item.key .. '=' .. item.value
+  end
+  return list
+end
+
 local function options(context, args)
   local url = running.state_url(context)
   local logs = running.logs_folder(url)
   local slots = args.slots or SLOTS
   local range = args.ports or { first = FIRST_PORT, last = FIRST_PORT + slots - 1 }
-  local config = args.global_config
+  local words = arguments(context, args)
   return {
-    state_url = url, cluster = context.settings.cluster, config = config and libc.realpath(config),
-    id = args.id, host = args.host,
+    state_url = url, id = args.id, host = args.host,
+    -- The list keeps the texts that C borrows.
+    words = words, arguments = to_c(words),
     folder = logs:gsub('/logs$', '/supervisors'), logs = logs,
     first_port = range.first, last_port = math.max(0, range.last),
     cpu_cores = args.cpu or libc.processors(), ram_bytes = args.ram or memory(),
