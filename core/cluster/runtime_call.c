@@ -201,6 +201,10 @@ sl__rt_call_leading_master(struct sl_runtime *self, uint32_t method, const struc
     static const bool never = false;
     enum sl__rt_place place = self->place;
     uint64_t until = sl_loop_now_ms(self->loop) + self->options.timeout_ms;
+    /* The next master leads when the session of a dead one is over. */
+    if (self->options.timeout_ms >= SL_RUNTIME_STEP_MS) {
+        until += (uint64_t)self->settings.zookeeper_session_timeout_ms;
+    }
     int rc;
     self->place = SL__RT_MASTER;
     *is_uncertain = false;

@@ -57,7 +57,7 @@ end
 local function submit(context, args, prepared, plan, request)
   local handle = context:check(native.decode(prepared.definition))
   plans.with_key_groups(plan, context:check(native.describe(handle)), prepared.groups)
-  running.with_client(context, function(client)
+  return running.with_client(context, function(client)
     local done, failure = client:submit({
       name = prepared.name, definition = prepared.definition, plan = plan,
       components = names_of(request), package = prepared.package, cwd = libc.realpath('.'),
@@ -70,6 +70,9 @@ local function submit(context, args, prepared, plan, request)
         .. (running.logs_place(context, prepared.name) or 'its logs are on the machine of the API'))
     end
     running.check(context, prepared.name, done, failure)
+    -- Masters make the containers of most schedulers.
+    local stored = prepared.schedule and client:load(prepared.name)
+    return #(stored and stored.plan or plan).containers
   end)
 end
 
@@ -84,10 +87,10 @@ local function run(context, args)
     end
     return
   end
-  submit(context, args, prepared, plan, request)
+  local containers = submit(context, args, prepared, plan, request)
   local state = args.deactivated and 'PAUSED' or 'RUNNING'
   running.print_action(context, prepared.name, 'submit', state,
-    ("%s: %s, %d containers, plan 1"):format(prepared.name, state:lower(), #plan.containers))
+    ("%s: %s, %d containers, plan 1"):format(prepared.name, state:lower(), containers))
 end
 
 return {

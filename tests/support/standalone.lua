@@ -1,0 +1,186 @@
+--- A standalone cluster for functional specs: its daemons, and a topology whose outcome can be checked.
+--
+--     local cluster = require 'support.standalone'
+--     local script = cluster.open()            -- before each; STATE may be given instead of a folder
+--     cluster.master(); cluster.supervisor(1, 2)
+--     cluster.ok('submit', script)
+--     cluster.close()                          -- after each, whatever happened
+
+local assert = require 'luassert'
+local files = require 'support.files'
+local json = require 'streamlua.json'
+local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
+  signal = require 'posix.signal', unistd = require 'posix.unistd' }
+local process = require 'support.process'
+
+local M = {}
+
+-- Emits numbered roots as long as it is told to. The sink writes what it saw; the spout, at its end,
+-- how many it emitted and how many of them were acked.
+local SCRIPT = [[
+local streamlua = require 'streamlua'
+local source = streamlua.spout {
+  fields = { 'key', 'root' }, replay = true,
+  open = function(self, context) self.config, self.n, self.acked = context.config, 0, 0 end,
+  next_tuple = function(self, collector)
+    self.n = self.n + 1
+    collector:emit({ 'k' .. self.n % 16, self.n }, { id = self.n })
+  end,
+  ack = function(self) self.acked = self.acked + 1 end,
+  close = function(self)
+    local file = assert(io.open(self.config.folder .. '/emitted', 'w'))
+    file:write(self.n, ' ', self.acked, '\n')
+    file:close()
+  end,
+}
+local count = streamlua.bolt {
+  fields = { 'key', 'count', 'root' },
+  prepare = function(self, context)
+    self.counts = context:state('counts')
+    if context.config.broken then error('no such table') end
+  end,
+  execute = function(self, tuple, collector)
+    collector:emit({ tuple.key, self.counts:add(tuple.key, 1), tuple.root })
+  end,
+}
+local sink = streamlua.bolt {
+  prepare = function(self, context)
+    self.file = assert(io.open(context.config.folder .. '/sink', 'a'))
+    -- What is acked is written, whoever dies.
+    self.file:setvbuf('no')
+  end,
+  execute = function(self, tuple)
+    self.file:write(('%s %d %d\n'):format(tuple.key, tuple.count, tuple.root))
+  end,
+  cleanup = function(self) self.file:close() end,
+}
+local t = streamlua.topology('counts', { containers = 3, executors = 1, max_spout_pending = 20 })
+t:spout('source', source)
+t:bolt('count', count, { parallelism = 2 }):fields('source', { 'key' })
+t:bolt('sink', sink):global('count')
+return t
+]]
+
+-- What fails is seen sooner than by default. All processes of the cluster read it.
+local SETTINGS = [[return { heartbeat_interval = '200ms', heartbeat_timeout = '2s',
+  monitor_interval = '200ms', registration_error_delay = '100ms',
+  registration_refused_delay = '100ms', supervisor_timeout = '1s' }]]
+
+local folder, env, state, daemons
+
+--- Runs a command and gives {code=, stdout=, stderr=}.
+function M.run(...)
+  return process.run({ ... }, { env = env, cwd = folder })
+end
+
+--- Runs a command that must succeed.
+function M.ok(...)
+  local result = M.run(...)
+  assert.equal(0, result.code, result.stdout .. result.stderr)
+  return result
+end
+
+--- What a command that must succeed prints as JSON.
+function M.document(...)
+  return assert(json.decode(M.ok(...).stdout))
+end
+
+local function daemon(...)
+  local started = process.start({ ... }, { env = env, cwd = folder })
+  daemons[#daemons + 1] = started
+  return started
+end
+
+--- Starts a master.
+function M.master()
+  local started = daemon('master')
+  started:expect('stderr', 'stands for election')
+  return started
+end
+
+--- Starts a supervisor with slots that nobody else on this machine is likely to have.
+function M.supervisor(number, slots, ...)
+  local first = 10000 + (posix.unistd.getpid() * 37 % 900) * 10 + number * 3
+  local started = daemon('supervisor', '--id', 's' .. number, '--ports',
+    ('%d-%d'):format(first, first + slots - 1), ...)
+  started:expect('stderr', 'is ready')
+  return started
+end
+
+--- Processes of this spec's topologies: {pid=, role=}.
+function M.processes()
+  local list = {}
+  for _, entry in ipairs(posix.dirent.dir('/proc')) do
+    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
+    local text = file and file:read('*a')
+    if file then file:close() end
+    if text and text:find(state, 1, true) and text:find('--topology', 1, true) then
+      list[#list + 1] = { pid = tonumber(entry), text = text }
+    end
+  end
+  return list
+end
+
+--- Describes the topology again and again until it is as wanted.
+function M.until_described(wanted)
+  for _ = 1, 300 * process.slowness do
+    local result = M.run('describe', 'counts', '-o', 'json')
+    local described = result.code == 0 and json.decode(result.stdout)
+    if described and wanted(described) then return described end
+    posix.poll.rpoll(0, 20)
+  end
+  error('it does not become so: ' .. M.run('describe', 'counts').stdout)
+end
+
+--- It runs, and all its containers do.
+function M.all_run(described)
+  for _, container in ipairs(described.containers) do
+    if container.state ~= 'RUNNING' then return false end
+  end
+  return described.state == 'RUNNING'
+end
+
+--- A field of all containers, by their ids.
+function M.by_id(described, key)
+  local list = {}
+  for _, container in ipairs(described.containers) do list[container.id] = container[key] end
+  return list
+end
+
+--- What sink and source wrote must fit, after a kill that waited: counts are exact.
+function M.check_outcome()
+  local largest, sum = {}, 0
+  for line in process.read_file(folder .. '/sink'):gmatch('[^\n]+') do
+    local key, count = line:match('^(%S+) (%d+) %d+$')
+    largest[key] = math.max(largest[key] or 0, tonumber(count))
+  end
+  for _, count in pairs(largest) do sum = sum + count end
+  local emitted, acked = process.read_file(folder .. '/emitted'):match('^(%d+) (%d+)')
+  assert.is_true(tonumber(emitted) > 0)
+  assert.equal(emitted, acked)
+  assert.equal(tonumber(emitted), sum)
+end
+
+--- A new folder, state and settings for all that is started. Returns the topology's script and the
+--- folder. Options: `state` (URL).
+---@param options table?
+function M.open(options)
+  options = options or {}
+  folder = files.folder()
+  state = options.state or 'localfs:' .. folder .. '/state'
+  env = { STREAMLUA_STATE = state, STREAMLUA_CLUSTER = 'standalone', XDG_STATE_HOME = folder,
+    STREAMLUA_SET = 'folder=' .. folder,
+    STREAMLUA_CONFIG = files.write('settings.lua', SETTINGS) }
+  daemons = {}
+  return files.write('counts.lua', SCRIPT), folder
+end
+
+--- Ends everything.
+function M.close()
+  for _, started in ipairs(daemons) do started:signal('KILL') end
+  for _, item in ipairs(M.processes()) do posix.signal.kill(item.pid, posix.signal.SIGKILL) end
+  for _, started in ipairs(daemons) do started:wait() end
+  files.clean()
+end
+
+return M
