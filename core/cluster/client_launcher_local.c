@@ -1,6 +1,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -38,6 +39,7 @@ local_close(void *ctx)
 /* Killing. */
 
 struct pids SL_VEC_BODY(int64_t);
+struct texts SL_VEC_BODY(char *);
 
 static void
 note_process(void *ctx, int64_t pid, const char *role, int32_t container)
@@ -139,11 +141,40 @@ local_on_kill(void *ctx, const struct sl_runtime_kill *kill)
 
 /* Submitting. */
 
+/* The environment of this process with the settings of the command, wherever they came from. */
+static void
+settings_environment(const struct sl_runtime *runtime, struct texts *env)
+{
+    char text[8192];
+    for (size_t i = 0; sl_settings_variable(&runtime->settings, i, text, sizeof(text)); i++) {
+        sl_vec_push(env, sl_strdup(text));
+    }
+    snprintf(text, sizeof(text), "STREAMLUA_LAUNCHER=%s", runtime->launcher);
+    sl_vec_push(env, sl_strdup(text));
+    if (runtime->secret[0] != '\0') {
+        snprintf(text, sizeof(text), "STREAMLUA_SECRET=%s", runtime->secret);
+        sl_vec_push(env, sl_strdup(text));
+    }
+    size_t given = env->count;
+    for (char **at = environ; *at != NULL; at++) {
+        bool is_given = false;
+        for (size_t i = 0; i < given && !is_given; i++) {
+            size_t length = strcspn(env->items[i], "=") + 1;
+            is_given = strncmp(env->items[i], *at, length) == 0;
+        }
+        if (!is_given) {
+            sl_vec_push(env, sl_strdup(*at));
+        }
+    }
+    sl_vec_push(env, NULL);
+}
+
 static int
 schedule_start(struct sl_runtime *runtime, const char *topology)
 {
     char logs[4096];
     int64_t pid;
+    struct texts env = SL_VEC_INIT;
     snprintf(logs, sizeof(logs), "%s/%s", runtime->logs, topology);
     struct sl_role_options options = {
         .state_url = runtime->state_url,
@@ -151,7 +182,13 @@ schedule_start(struct sl_runtime *runtime, const char *topology)
         .program = runtime->program,
         .logs = logs,
     };
-    return sl_guardian_start(runtime->loop, &options, &pid);
+    settings_environment(runtime, &env);
+    int rc = sl_guardian_start(runtime->loop, &options, (const char *const *)env.items, &pid);
+    for (size_t i = 0; i < env.count; i++) {
+        sl_free(env.items[i]);
+    }
+    sl_vec_destroy(&env);
+    return rc;
 }
 
 /* What can not start is taken back whole. */

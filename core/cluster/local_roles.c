@@ -25,8 +25,9 @@
 /* Starts a role as a child; its output goes to ROLE.log. */
 static int
 start_role(struct sl_loop *loop, const struct sl_role_options *options, const char *role,
-           int64_t partner, void (*on_exit)(void *ctx, const struct sl_process_exit *how),
-           void *ctx, struct sl_process **process)
+           int64_t partner, const char *const *env,
+           void (*on_exit)(void *ctx, const struct sl_process_exit *how), void *ctx,
+           struct sl_process **process)
 {
     char path[4096];
     char pid[24];
@@ -47,6 +48,7 @@ start_role(struct sl_loop *loop, const struct sl_role_options *options, const ch
     struct sl_process_options spawn = {
         .file = options->program,
         .argv = argv,
+        .env = env,
         .cwd = "/",
         .stdio = {-1, log, log},
         .on_exit = on_exit,
@@ -67,14 +69,15 @@ ignore_exit(void *ctx, const struct sl_process_exit *how)
 }
 
 int
-sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, int64_t *pid)
+sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options,
+                  const char *const *env, int64_t *pid)
 {
     struct sl_process *process;
     if (sl_make_folders(options->logs) != 0) {
         sl_log_warn("cluster", "no logs: %s", sl_err_last()->msg);
     }
-    int rc = start_role(loop, options, SL_ROLE_GUARDIAN, options->partner_pid, ignore_exit, NULL,
-                        &process);
+    int rc = start_role(loop, options, SL_ROLE_GUARDIAN, options->partner_pid, env, ignore_exit,
+                        NULL, &process);
     if (rc == 0) {
         *pid = sl_process_pid(process);
         sl_process_free(process);
@@ -114,7 +117,7 @@ int
 sl_guardian_rescue(struct sl_loop *loop, const struct sl_role_options *options)
 {
     int64_t pid;
-    return is_guarded(options->logs) ? 0 : sl_guardian_start(loop, options, &pid);
+    return is_guarded(options->logs) ? 0 : sl_guardian_start(loop, options, NULL, &pid);
 }
 
 /* A process that is watched although it is no child. */
@@ -196,7 +199,7 @@ master_exited(void *ctx, const struct sl_process_exit *how)
 static void
 start_master(struct guardian *self)
 {
-    int rc = start_role(self->loop, &self->options, SL_ROLE_TOPOLOGY_MASTER, getpid(),
+    int rc = start_role(self->loop, &self->options, SL_ROLE_TOPOLOGY_MASTER, getpid(), NULL,
                         master_exited, self, &self->master);
     if (rc != 0) {
         sl_log_error("cluster", "start the topology master of %s: %s", self->options.topology,
@@ -322,7 +325,7 @@ guardian_ended(void *ctx)
         sl_log_info("cluster", "another guardian of %s is there", self->options.topology);
         return;
     }
-    if (sl_guardian_start(self->loop, &options, &pid) != 0) {
+    if (sl_guardian_start(self->loop, &options, NULL, &pid) != 0) {
         sl_log_error("cluster", "start a guardian of %s: %s", self->options.topology,
                      sl_err_last()->msg);
         return;

@@ -32,11 +32,13 @@ int sl_topology_master_run(const struct sl_role_options *options,
                            const struct sl_settings *settings);
 
 /*
- * Starts a guardian that outlives the caller; its output goes to the folder of logs. Returns 0 with
- * its process id.
+ * Starts a guardian that outlives the caller; its output goes to the folder of logs. Settings reach
+ * it, and what it starts, by the environment: env is a NULL-terminated list of "NAME=value" that
+ * replaces it, or NULL. Returns 0 with its process id.
  */
 struct sl_loop;
-int sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options, int64_t *pid);
+int sl_guardian_start(struct sl_loop *loop, const struct sl_role_options *options,
+                      const char *const *env, int64_t *pid);
 
 /*
  * Starts a guardian when there is none: the last one and the topology master have ended at the same

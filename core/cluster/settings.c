@@ -1,5 +1,7 @@
 #include "cluster/settings.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -58,6 +60,31 @@ sl_settings_set(struct sl_settings *settings, const char *name, int64_t value)
         return 0;
     }
     return sl_err_set(SL_ENOTFOUND, "no setting is named %.64s", name);
+}
+
+bool
+sl_settings_variable(const struct sl_settings *settings, size_t i, char *dst, size_t size)
+{
+    static const char prefix[] = "STREAMLUA_";
+    if (i >= COUNT) {
+        return false;
+    }
+    const struct sl_setting *row = &places[i].row;
+    int64_t value = *(const int64_t *)(const void *)((const char *)settings + places[i].offset);
+    int used = snprintf(dst, size, "%s%s=", prefix, row->name);
+    for (char *at = dst; *at != '=' && *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+    }
+    if (used < 0 || (size_t)used >= size) {
+        return true;
+    }
+    if (row->kind == SL_SETTING_FLAG) {
+        snprintf(dst + used, size - (size_t)used, "%s", value != 0 ? "true" : "false");
+    } else {
+        snprintf(dst + used, size - (size_t)used, "%lld%s", (long long)value,
+                 row->kind == SL_SETTING_DURATION ? "ms" : "");
+    }
+    return true;
 }
 
 struct sl_registration_config

@@ -6,6 +6,7 @@
  * sl_settings, and derives from it what its parts want.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -89,6 +90,10 @@ struct sl_settings sl_settings_default(void);
 /* Sets one by its name. SL_ENOTFOUND for an unknown name, SL_ERANGE below the least or above
  * 2^53. */
 int sl_settings_set(struct sl_settings *settings, const char *name, int64_t value);
+
+/* Value i of the table as its variable of the environment says it:
+ * "STREAMLUA_HEARTBEAT_INTERVAL=2000ms". False behind the last. */
+bool sl_settings_variable(const struct sl_settings *settings, size_t i, char *dst, size_t size);
 
 /* What single values can not tell: SL_EINVAL names both settings. */
 int sl_settings_check(const struct sl_settings *settings);

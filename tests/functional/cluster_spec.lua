@@ -178,8 +178,12 @@ describe('a local topology', function()
     assert.equal(3, run('update', 'counts', '--parallelism', 'count=3').code)
   end)
 
-  it('can be submitted paused, and activated', function()
-    ok('submit', script, '--deactivated')
+  it('can be submitted paused, and activated; its processes have the settings of submit', function()
+    ok('submit', script, '--deactivated', '--set', 'heartbeat_interval=123ms')
+    for _, item in ipairs(processes()) do
+      assert.matches('STREAMLUA_HEARTBEAT_INTERVAL=123ms\0',
+        process.read_file(('/proc/%d/environ'):format(item.pid)), 1, true)
+    end
     assert.equal('PAUSED', document('describe', 'counts', '-o', 'json').state)
     ok('activate', 'counts')
     until_described(all_run)

@@ -71,15 +71,13 @@ describe('the HTTP API', function()
     assert.same({ topology = 'counts', action = 'submit', state = 'RUNNING' },
       document(remote('submit', script, '-o', 'json')))
     assert.equal('counts', document(run('list', '-o', 'json')).topologies[1].name)
-    for _, line in ipairs({ { 'list' }, { 'logs', 'counts' },
-      { 'logs', 'counts', '--tail', '1', '-o', 'json' }, { 'logs', 'counts', '--container', '7' },
+    for _, line in ipairs({ { 'list' }, { 'logs', 'counts', '--tail', '1', '-o', 'json' },
+      { 'logs', 'counts', '--container', '7' },
       { 'update', 'counts', '--parallelism', 'count=3', '--dry-run' },
-      { 'update', 'counts', '--parallelism', 'count=3', '--dry-run', '-o', 'json' },
-      { 'update', 'counts', '--parallelism', 'count=2' }, { 'update', 'counts' },
+      { 'update', 'counts', '--parallelism', 'count=2' },
       { 'update', 'counts', '--parallelism', 'none=2', '-o', 'json' },
-      { 'update', 'other', '--parallelism', 'count=2' }, { 'describe', 'other' },
       { 'activate', 'other', '-o', 'json' }, { 'restart', 'counts', '--container', '9' },
-      { 'submit', script }, { 'kill', 'other' } }) do
+      { 'submit', script } }) do
       local here, there = run(unpack(line)), remote(unpack(line))
       local shown = table.concat(line, ' ')
       assert.equal(here.code, there.code, shown .. there.stderr)

@@ -10,6 +10,8 @@ local libc = require 'streamlua.connectors.libc'
 local parser = require 'streamlua.cli.parser'
 local running = require 'streamlua.cli.running'
 
+local C, ffi = abi.C, abi.ffi
+
 local M = {}
 
 --- Path of this program.
@@ -29,7 +31,7 @@ function M.run(context, name, given, type, run)
   if not settings then context:fail('invalid', 'settings', tostring(wrong)) end
   local secret = context.settings.secret
   given.program, given.secret, given.secret_len = M.program(), secret, secret and #secret or 0
-  local code = run(abi.C, abi.ffi.new(type, given), settings)
+  local code = run(C, ffi.new(type, given), settings)
   if code < 0 then
     local _, failure = err.last()
     context:fail_with(failure, name)
@@ -54,6 +56,32 @@ function M.cluster_arguments(context)
     end
   end
   return words
+end
+
+--- Serves the HTTP API of this cluster, on threads of its own, until `stop_api`.
+---@param context table
+---@param listen string HOST:PORT
+---@return ffi.cdata*? api
+---@return streamlua.Error?
+function M.start_api(context, listen)
+  local words = M.cluster_arguments(context)
+  local arguments = ffi.new('const char *[?]', #words + 1)
+  for i, word in ipairs(words) do arguments[i - 1] = word end
+  local api = C.sl_abi_http_api_start(listen, context.settings.secret, M.program(), arguments)
+  if api == nil then return err.last() end
+  -- `words` holds the texts until they are copied.
+  return ffi.gc(api, C.sl_abi_http_api_stop), words and nil
+end
+
+--- Where an API listens.
+---@param api ffi.cdata*
+---@return string
+function M.api_address(api) return ffi.string(C.sl_abi_http_api_address(api)) end
+
+--- Ends an API; nil is fine.
+---@param api ffi.cdata*?
+function M.stop_api(api)
+  if api then C.sl_abi_http_api_stop(ffi.gc(api, nil)) end
 end
 
 --- Makes the command of a role.

@@ -120,10 +120,26 @@ function M.with_client(context, fn, options)
   return result
 end
 
+--- What runs topologies: the settings {launcher=, scheduler=}, those of the cluster that an HTTP API
+--- serves where commands talk to one.
+---@param context table
+---@return table
+function M.place(context)
+  if not M.is_remote(context) then return context.settings end
+  if not context.remote_place then
+    local place = M.with_client(context, function(client)
+      return context:check(client:cluster())
+    end, { reader = true })
+    place.scheduler = context.set.scheduler or place.scheduler
+    context.remote_place = place
+  end
+  return context.remote_place
+end
+
 --- Masters choose where topologies run.
 ---@param context table
 ---@return boolean
-function M.is_scheduled(context) return context.settings.launcher == 'standalone' end
+function M.is_scheduled(context) return M.place(context).launcher == 'standalone' end
 
 --- What is submitted of a script: {name, definition, request, described, groups, package, containers,
 --- scheduler; where masters schedule, schedule}. The script is evaluated in a process of its own.
@@ -133,7 +149,7 @@ function M.is_scheduled(context) return context.settings.launcher == 'standalone
 ---@return table
 function M.prepare(context, path, parallelism)
   local defaults, is_scheduled = context.defaults, M.is_scheduled(context)
-  local default_scheduler = context.settings.scheduler
+  local default_scheduler = M.place(context).scheduler
   return apart.build(context, path, function(topology)
     for _, component in ipairs(topology.components) do
       component.parallelism = parallelism and parallelism[component.name] or component.parallelism

@@ -111,6 +111,9 @@ local function post_json(self, path, value, timeout_ms)
     timeout_ms = timeout_ms })
 end
 
+--- What the API serves: {cluster=, launcher=, scheduler=}.
+function Client:cluster() return call(self, 'GET', '/api/v1/cluster') end
+
 --- As streamlua.cluster's.
 function Client:names()
   local document, failure = call(self, 'GET', '/api/v1/topologies')
@@ -166,6 +169,9 @@ function Client:submit(wanted)
     { name = 'script', content = code.script }, { name = 'overrides', content = code.overrides },
     { name = 'defaults', content = code.defaults },
   }
+  if wanted.schedule then
+    parts[#parts + 1] = { name = 'schedule', content = assert(json.encode(wanted.schedule)) }
+  end
   for _, file in ipairs(code.files) do
     parts[#parts + 1] = { name = 'file', filename = file.path, content = file.content }
   end
@@ -201,9 +207,9 @@ function Client:update(current, proposed, components, options)
 end
 
 --- As streamlua.cluster's.
-function Client:kill(name, wait_ms, timeout_ms)
+function Client:kill(name, wait_ms, timeout_ms, purge)
   local document, failure = post_json(self, '/kill',
-    { topology = name, wait_ms = wait_ms, timeout_ms = timeout_ms },
+    { topology = name, wait_ms = wait_ms, timeout_ms = timeout_ms, purge = purge or false },
     wait_ms + timeout_ms + MARGIN_MS)
   return document and true, failure
 end

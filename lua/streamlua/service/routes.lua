@@ -5,8 +5,8 @@
 --     body = '' }, environment)
 --
 -- The environment: `with_client(fn, options)` calls fn with a client of the cluster, `cli(argv)` runs
--- the command line and gives its exit code, output and error output, `cluster` is the name of the
--- cluster.
+-- the command line and gives its exit code, output and error output; `cluster`, `launcher` and
+-- `scheduler` are the settings of the cluster.
 
 local base64 = require 'streamlua.service.base64'
 local documents = require 'streamlua.cluster.documents'
@@ -17,6 +17,9 @@ local json = require 'streamlua.json'
 local native = require 'streamlua.topology.native'
 local packages = require 'streamlua.cluster.package'
 local packing = require 'streamlua.packing'
+local placement = require 'streamlua.cluster.placement'
+local plans = require 'streamlua.cluster.plan'
+local scheduling = require 'streamlua.scheduling'
 local target = require 'streamlua.cli.target'
 local units = require 'streamlua.units'
 
@@ -150,6 +153,14 @@ local function field(document, name, kind, default)
   return value
 end
 
+local function integer_field(document, name, most)
+  local value = field(document, name, 'number', 0)
+  if value < 0 or value % 1 ~= 0 or value > most then
+    refuse(422, ("'%s' must be a whole number from 0 on"):format(name))
+  end
+  return value
+end
+
 local function name_field(document)
   local name = field(document, 'topology', 'string')
   local fault = target.name_fault(name)
@@ -240,6 +251,12 @@ local function logs(request, environment, name)
   end, { reader = true })
 end
 
+local function cluster(request, environment)
+  only(parameters(request))
+  return 200, { cluster = environment.cluster, launcher = environment.launcher,
+    scheduler = environment.scheduler }
+end
+
 local function version(request, environment)
   only(parameters(request))
   local _, text = environment.cli({ 'version', '-o', 'json' })
@@ -276,16 +293,18 @@ local function restart_topology(request, environment, name)
   return restart(environment, name, container or 0, seconds(values, 'timeout', ACTION_S) * 1000)
 end
 
-local function kill(environment, name, wait_ms, timeout_ms)
-  environment.with_client(function(client) check(name, client:kill(name, wait_ms, timeout_ms)) end)
+local function kill(environment, name, wait_ms, timeout_ms, purge)
+  environment.with_client(function(client)
+    check(name, client:kill(name, wait_ms, timeout_ms, purge))
+  end)
   return 200, { topology = name, action = 'kill', state = 'KILLED' }
 end
 
 local function kill_topology(request, environment, name)
   local values = parameters(request)
-  only(values, 'wait', 'timeout')
+  only(values, 'wait', 'timeout', 'purge')
   return kill(environment, name, seconds(values, 'wait', 0) * 1000,
-    seconds(values, 'timeout', KILL_S) * 1000)
+    seconds(values, 'timeout', KILL_S) * 1000, flag(values, 'purge'))
 end
 
 -- Updating by parameters: the command plans it.
@@ -361,11 +380,30 @@ end
 -- What a scheduler is asked: documents instead of parameters.
 
 local function plan_field(document, name)
-  local plan, failure = packing.validate_plan(field(document, name, 'table'))
+  local given = field(document, name, 'table')
+  local plan, failure = packing.validate_plan(plans.shown(given))
   if not plan then fail(failure) end
-  local owners = document[name].key_groups
-  plan.key_groups = type(owners) == 'table' and owners or {}
+  plan.key_groups = type(given.key_groups) == 'table' and given.key_groups or {}
+  local master = given.master
+  if type(master) == 'table' then
+    plan.master = { supervisor = field(master, 'supervisor', 'string', ''),
+      host = field(master, 'host', 'string', ''), port = integer_field(master, 'port', 65535),
+      task = integer_field(master, 'task', 2147483647) }
+  end
   return plan
+end
+
+-- How masters are to schedule; nil when nothing is said.
+local function schedule_field(document)
+  local schedule = document.schedule
+  if schedule == nil then return nil end
+  local scheduler = field(field(document, 'schedule', 'table'), 'scheduler', 'string')
+  if not placement.is_known(scheduler) then
+    refuse(422, ("scheduler '%s' is not one that masters have"):format(scheduler))
+  end
+  local request, failure = scheduling.validate_request(field(schedule, 'request', 'table'))
+  if not request then fail(failure) end
+  return { scheduler = scheduler, request = request }
 end
 
 -- Every component of the plan is among the components, each key group has a task.
@@ -396,6 +434,14 @@ local function text_list(document, name)
   return list
 end
 
+local function update_options(given)
+  local mode = given.mode
+  if mode ~= nil and not MODES[mode] then refuse(422, ("unknown mode '%s'"):format(tostring(mode))) end
+  return { lock_ms = ms_field(given, 'lock_ms', UPDATE_LOCK_S),
+    drain_ms = ms_field(given, 'drain_ms', DRAIN_S), mode = mode, schedule = schedule_field(given),
+    dry_run = field(given, 'dry_run', 'boolean', false) }
+end
+
 local function scheduler_update(request, environment)
   local document = json_body(request)
   local proposed = field(document, 'proposed', 'table')
@@ -404,16 +450,14 @@ local function scheduler_update(request, environment)
   end
   local current = plan_field(document, 'current')
   proposed = plan_field(document, 'proposed')
-  local options, components = field(document, 'options', 'table', {}),
-    text_list(document, 'components')
+  local components = text_list(document, 'components')
   check_components(current, components)
   check_components(proposed, components)
-  options.lock_ms = ms_field(options, 'lock_ms', UPDATE_LOCK_S)
-  options.drain_ms = ms_field(options, 'drain_ms', DRAIN_S)
+  local options = update_options(field(document, 'options', 'table', {}))
   local result = environment.with_client(function(client)
     return check(current.topology, client:update(current, proposed, components, options))
   end)
-  if result.outcome == 'done' then return 200, { topology = current.topology, result = result } end
+  if result.outcome == 'done' or options.dry_run then return 200, { topology = current.topology, result = result } end
   local message = ("topology '%s': the update failed%s: %s"):format(current.topology,
     result.outcome == 'rolled_back' and ' and was rolled back' or '', result.reason)
   return 500, { message = message, error = { code = result.outcome, message = message },
@@ -423,23 +467,19 @@ end
 local function scheduler_kill(request, environment)
   local document = json_body(request)
   return kill(environment, name_field(document), ms_field(document, 'wait_ms', 0),
-    ms_field(document, 'timeout_ms', KILL_S))
+    ms_field(document, 'timeout_ms', KILL_S), field(document, 'purge', 'boolean', false))
 end
 
 local function scheduler_restart(request, environment)
   local document = json_body(request)
-  local container = field(document, 'container', 'number', 0)
-  if container < 0 or container % 1 ~= 0 or container > 2147483647 then
-    refuse(422, "'container' must be a whole number from 0 on")
-  end
-  return restart(environment, name_field(document), container,
+  return restart(environment, name_field(document), integer_field(document, 'container', 2147483647),
     ms_field(document, 'timeout_ms', ACTION_S))
 end
 
 -- Submitting.
 
 local SUBMIT_PARTS = { 'name', 'definition', 'plan', 'components', 'cwd', 'user', 'deactivated',
-  'timeout', 'script', 'overrides', 'defaults', 'dry_run', 'dry_run_format' }
+  'timeout', 'script', 'overrides', 'defaults', 'schedule', 'dry_run', 'dry_run_format' }
 
 local function submission_parts(request)
   local parts, message = form.multipart(request.body, request.type)
@@ -485,7 +525,9 @@ local function submission_of(values, files)
   local components = text_list({ components = json_part(values, 'components') }, 'components')
   check_components(plan, components)
   return { name = name, definition = one(values, 'definition'), plan = plan,
-    components = components, package = code, cwd = one(values, 'cwd') or '/', user = one(values, 'user') or '',
+    components = components, package = code,
+    schedule = values.schedule and schedule_field({ schedule = json_part(values, 'schedule') }),
+    cwd = one(values, 'cwd') or '/', user = one(values, 'user') or '',
     active = not flag(values, 'deactivated'),
     timeout_ms = seconds(values, 'timeout', SUBMIT_S) * 1000 }
 end
@@ -512,6 +554,7 @@ end
 
 local ROUTES = {
   version = { GET = version },
+  cluster = { GET = cluster },
   topologies = { GET = list_topologies, POST = submit_topology },
   NAME = { GET = describe_topology, DELETE = kill_topology },
   activate = { POST = set_active(true) },
@@ -523,6 +566,8 @@ local ROUTES = {
   status = { GET = status },
   package = { GET = package },
 }
+-- Those that are of no topology.
+local WHOLE = { version = true, cluster = true, topologies = true }
 local SCHEDULER = { update = { POST = scheduler_update }, kill = { POST = scheduler_kill },
   restart = { POST = scheduler_restart } }
 
@@ -536,14 +581,14 @@ end
 local function find(path, environment)
   if #path == 1 then return SCHEDULER[path[1]] end
   if path[1] ~= 'api' or path[2] ~= 'v1' then return nil end
-  if #path == 3 then return (path[3] == 'version' or path[3] == 'topologies') and ROUTES[path[3]] end
+  if #path == 3 then return WHOLE[path[3]] and ROUTES[path[3]] end
   if path[3] ~= 'topologies' then return nil end
   local is_long = #path == 7 or #path == 8
   if is_long then check_cluster(path, environment) end
   local at = is_long and 7 or 4
   if #path == at then return ROUTES.NAME, path[at] end
   local action = #path == at + 1 and path[at + 1]
-  if not action or action == 'version' or action == 'topologies' or action == 'NAME' then return nil end
+  if not action or WHOLE[action] or action == 'NAME' then return nil end
   return ROUTES[action], path[at]
 end
 

@@ -33,8 +33,8 @@ local client = {
     if container == 9 then return nil, errors.new('ENOTFOUND', 'words has no container 9') end
     return true
   end,
-  kill = function(self, name, wait_ms, timeout_ms)
-    note('kill', name, wait_ms, timeout_ms)
+  kill = function(self, name, wait_ms, timeout_ms, purge)
+    note('kill', name, wait_ms, timeout_ms, purge and 'purge' or nil)
     return self:load(name)
   end,
   logs = function(_, name, options)
@@ -44,7 +44,7 @@ local client = {
 }
 
 local environment = {
-  cluster = 'local',
+  cluster = 'local', launcher = 'local', scheduler = 'packed',
   with_client = function(fn) return fn(client) end,
   cli = function(argv)
     note('cli', unpack(argv))
@@ -80,13 +80,14 @@ describe('the HTTP API', function()
 
   it('carries out actions by name, also in the long form', function()
     check({
-      { 200, 'GET', '/api/v1/topologies' },
+      { 200, 'GET', '/api/v1/topologies' }, { 200, 'GET', '/api/v1/cluster' },
       { 200, 'POST', TOPOLOGY .. '/activate', calls = { 'set_active words true 60000' } },
       { 200, 'POST', TOPOLOGY .. '/deactivate', 'timeout=5s',
         calls = { 'set_active words false 5000' } },
       { 200, 'POST', TOPOLOGY .. '/restart', 'container=2', calls = { 'restart words 2 60000' } },
       { 200, 'POST', TOPOLOGY .. '/restart', 'container_id=2', calls = { 'restart words 2 60000' } },
-      { 200, 'DELETE', TOPOLOGY .. '?wait=2s&timeout=9s', calls = { 'kill words 2000 9000' } },
+      { 200, 'DELETE', TOPOLOGY .. '?wait=2s&timeout=9s', calls = { 'kill words 2000 9000 nil' } },
+      { 200, 'DELETE', TOPOLOGY .. '?purge=true', calls = { 'kill words 0 30000 purge' } },
       { 200, 'POST', '/api/v1/topologies/LOCAL/me/default/words/activate',
         calls = { 'set_active words true 60000' } },
       { 200, 'DELETE', '/api/v1/topologies/local/me/default/words' },
@@ -210,6 +211,11 @@ describe('the HTTP API', function()
       { current = plan, proposed = plan, components = { 'b' } },
       { current = plan, proposed = plan, components = { 7 } },
       { current = plan, proposed = plan, components = { 'a' }, options = { lock_ms = -1 } },
+      { current = plan, proposed = plan, components = { 'a' }, options = { mode = 'other' } },
+      { current = plan, proposed = plan, components = { 'a' },
+        options = { schedule = { scheduler = 'mine.lua', request = {} } } },
+      { current = plan, proposed = plan, components = { 'a' },
+        options = { schedule = { scheduler = 'even', request = {} } } },
       { current = plan, proposed = plan, components = { 'a' }, options = 'x' } }) do
       assert.equal(422, (update(document)))
     end
@@ -219,7 +225,7 @@ describe('the HTTP API', function()
     assert.equal('rolled_back', document.error.code)
     check({
       { 200, 'POST', '/kill', '{"topology":"words","wait_ms":5}', 'application/json',
-        calls = { 'kill words 5 30000' } },
+        calls = { 'kill words 5 30000 nil' } },
       { 200, 'POST', '/restart', '{"topology":"words","container":2}', 'application/json',
         calls = { 'restart words 2 60000' } },
       { 422, 'POST', '/kill', '{"topology":7}', 'application/json' },

@@ -27,6 +27,27 @@ test_defaults_are_those_of_the_parts(void **state)
     assert_int_equal(slots.is_spreading, slots_default.is_spreading);
 }
 
+/* As the environment of a process that is started says it. */
+static void
+test_values_as_variables(void **state)
+{
+    struct sl_settings settings = sl_settings_default();
+    char text[128];
+    bool has_interval = false;
+    bool has_flag = false;
+    size_t count = 0;
+    (void)state;
+    settings.heartbeat_interval_ms = 250;
+    settings.spread_slots = 1;
+    while (sl_settings_variable(&settings, count, text, sizeof(text))) {
+        has_interval = has_interval || strcmp(text, "STREAMLUA_HEARTBEAT_INTERVAL=250ms") == 0;
+        has_flag = has_flag || strcmp(text, "STREAMLUA_SPREAD_SLOTS=true") == 0;
+        count++;
+    }
+    assert_null(sl_settings_row(count));
+    assert_true(has_interval && has_flag);
+}
+
 static void
 test_set_reaches_every_row(void **state)
 {
@@ -101,6 +122,7 @@ test_check_names_both_settings(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_defaults_are_those_of_the_parts),
+    cmocka_unit_test(test_values_as_variables),
     cmocka_unit_test(test_set_reaches_every_row),
     cmocka_unit_test(test_parts_get_what_was_set),
     cmocka_unit_test(test_check_names_both_settings),

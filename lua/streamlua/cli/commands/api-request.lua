@@ -36,7 +36,8 @@ end
 
 local function environment_of(context)
   return {
-    cluster = context.settings.cluster,
+    cluster = context.settings.cluster, launcher = context.settings.launcher,
+    scheduler = context.settings.scheduler,
     with_client = function(fn, options)
       local ok, value
       running.with_client(context, function(client) ok, value = pcall(fn, client) end, options)
