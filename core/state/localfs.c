@@ -28,8 +28,10 @@
 enum {
     /* Waiting for another process's write. */
     LOCK_TIMEOUT_MS = 4000,
-    /* Looking for sessions whose processes are gone, in case nothing told us. */
+    /* Looking for sessions whose processes are gone, in case nothing told us: whose task it is, and
+     * all others, in case that one is stopped. */
     SWEEP_MS = 400,
+    SWEEP_OTHERS = 10,
     /* Looking for changes where inotify is not to be had. */
     BLIND_POLL_MS = 50,
     /* Looks after somebody closed a session's file: the kernel tells before it frees the lock. */
@@ -71,6 +73,11 @@ struct localfs {
     int close_looks;
     uint64_t session;
     int session_fd;
+    /* Of the file whose lock says that it is ours to look for dead sessions: with many processes
+     * one is enough. */
+    int sweep_fd;
+    bool is_sweeper;
+    uint32_t sweeps;
     /* Only looks: it has no session in the state and writes nothing. */
     bool is_reader;
     struct sl_watch_table watches;
@@ -480,6 +487,22 @@ is_any_session_dead(const struct localfs *self)
     return false;
 }
 
+/* Is it ours to look for dead sessions? The lock goes with its process. */
+static bool
+is_sweeper(struct localfs *self)
+{
+    if (self->sweep_fd < 0) {
+        char *path = sl_asprintf("%s/sweep.lock", self->dir);
+        self->sweep_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        sl_free(path);
+    }
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (!self->is_sweeper) {
+        self->is_sweeper = self->sweep_fd < 0 || fcntl(self->sweep_fd, F_OFD_SETLK, &lock) == 0;
+    }
+    return self->is_sweeper;
+}
+
 /* Ends the sessions whose processes are gone. Sessions begin under the lock, so with the lock a
  * session without an owner is dead. */
 static void
@@ -611,7 +634,11 @@ look_around(struct localfs *self, bool is_time_to_sweep)
     check_session(self);
     if (self->close_looks > 0 || is_time_to_sweep) {
         self->close_looks -= self->close_looks > 0;
-        bury_dead_sessions(self);
+        self->sweeps += is_time_to_sweep;
+        if (!self->is_reader &&
+            (is_sweeper(self) || (is_time_to_sweep && self->sweeps % SWEEP_OTHERS == 0))) {
+            bury_dead_sessions(self);
+        }
     }
 }
 
@@ -705,6 +732,9 @@ thread_main(void *arg)
     }
     if (self->inotify_fd >= 0) {
         close(self->inotify_fd);
+    }
+    if (self->sweep_fd >= 0) {
+        close(self->sweep_fd);
     }
     sl_disk_close(&self->disk);
     sl_state_executor_post(self->executor, on_event, event_new(self, EVENT_CLOSED));
@@ -804,6 +834,7 @@ sl_localfs_backend_new(const char *dir, const struct sl_state_executor *executor
     self->event_fd = -1;
     self->inotify_fd = -1;
     self->session_fd = -1;
+    self->sweep_fd = -1;
     self->queue_last = &self->queue_first;
     pthread_mutex_init(&self->mutex, NULL);
     self->backend = (struct sl_state_backend){
