@@ -20,6 +20,9 @@ struct sl_launcher_listener {
     /* The process of a container ended without being asked to. It is started again by the launcher;
      * text says how it ended. */
     void (*on_ended)(void *ctx, int32_t container, const char *text);
+    /* A container can not run at present, and nothing else is left to try; the launcher goes on
+     * trying. */
+    void (*on_stuck)(void *ctx, int32_t container, const char *text);
     /* Every container that was to end has ended, after stop_all. */
     void (*on_all_stopped)(void *ctx);
     void *ctx;

@@ -14,6 +14,11 @@
 #include "rpc/leader_retrieval.h"
 #include "state/layout.h"
 
+enum {
+    /* How long a master may take to change a plan. */
+    REASSIGN_MS = 60000,
+};
+
 /* A container in its slot. Container 0 holds the slot of the topology master, in which no worker
  * is. */
 struct held {
@@ -36,6 +41,9 @@ struct held {
     /* The call to the supervisor that is under way. */
     struct sl_rpc_gateway *gateway;
     uint64_t call;
+    /* The call to the master that is to put it elsewhere, and why. */
+    uint64_t reassign_call;
+    char cause[SL_REASON_SIZE];
 };
 
 struct sl_launcher_standalone {
@@ -138,6 +146,9 @@ static void
 held_free(struct held *held)
 {
     forget_call(held);
+    if (held->launcher->master != NULL) {
+        sl_rpc_cancel(held->launcher->master, held->reassign_call);
+    }
     sl_timer_stop(&held->retry);
     sl_list_remove(&held->node);
     sl_free(held);
@@ -173,10 +184,18 @@ take_state(struct held *held, const struct sl_slot_worker *state)
 static void
 reassign_answered(void *ctx, const struct sl_rpc_result *result)
 {
-    struct sl_launcher_standalone *self = ctx;
-    if (result->status != SL_RPC_SUCCESS) {
-        sl_log_info("cluster", "%s: the master does not reassign: %s", self->topology,
-                    result->reason);
+    struct held *held = ctx;
+    struct sl_launcher_standalone *self = held->launcher;
+    char text[2 * SL_REASON_SIZE + 16];
+    held->reassign_call = 0;
+    if (result->status == SL_RPC_SUCCESS) {
+        return;
+    }
+    sl_log_info("cluster", "%s: container %d stays where it is: %s", self->topology, held->id,
+                result->reason);
+    if (result->code == SL_EUNSATISFIABLE) {
+        snprintf(text, sizeof(text), "%s; elsewhere: %s", held->cause, result->reason);
+        self->listener.on_stuck(self->listener.ctx, held->id, text);
     }
 }
 
@@ -190,10 +209,11 @@ ask_for_another_slot(struct held *held, const char *cause)
                                          .count = 1,
                                          .cause = cause};
     struct sl_buf body = {0};
-    if (self->master != NULL && held->id != 0) {
+    if (self->master != NULL && held->id != 0 && held->reassign_call == 0) {
+        snprintf(held->cause, sizeof(held->cause), "%s", cause);
         sl_master_reassign_encode(&message, &body);
-        sl_rpc_call(self->master, SL_MASTER_REASSIGN, body.data, body.size, 0, reassign_answered,
-                    self);
+        held->reassign_call = sl_rpc_call(self->master, SL_MASTER_REASSIGN, body.data, body.size,
+                                          REASSIGN_MS, reassign_answered, held);
         sl_buf_destroy(&body);
     }
 }
@@ -230,6 +250,9 @@ start_answered(void *ctx, const struct sl_rpc_result *result)
         /* Either the slot is lost, which is told in another way, or it is tried again. */
         sl_log_info("cluster", "%s: container %d is not started: %s", held->launcher->topology,
                     held->id, result->reason);
+        if (result->code == SL_EUNAVAIL && result->status == SL_RPC_FAILURE) {
+            ask_for_another_slot(held, result->reason);
+        }
         retry_later(held);
     } else if (sl_slot_worker_decode(result->body, result->size, &arena, &state) == 0) {
         held->retry_ms = 0;
@@ -393,6 +416,10 @@ master_leader(void *ctx, const char *address, uint64_t token)
     if (self->master != NULL) {
         sl_rpc_gateway_free(self->master);
         self->master = NULL;
+        sl_list_each(&self->list, it)
+        {
+            sl_container_of(it, struct held, node)->reassign_call = 0;
+        }
     }
     if (address != NULL &&
         sl_rpc_connect(self->options.rpc, address, SL_ENDPOINT_MASTER, token, &self->master) != 0) {

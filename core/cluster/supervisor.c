@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cluster/settings.h"
 #include "cluster/supervisor_slots.h"
+#include "loop/stream.h"
 #include "rpc/leader_retrieval.h"
 #include "state/layout.h"
 #include "state/presence.h"
@@ -189,12 +190,39 @@ reply_state(struct sl_supervisor *self, struct sl_rpc_request *request, uint64_t
     sl_buf_destroy(&body);
 }
 
+static void
+nobody_accepts(void *ctx, struct sl_stream *stream)
+{
+    (void)ctx;
+    sl_stream_close(stream);
+}
+
+/* A worker would end at once, again and again, where another program has its port. */
+static int
+check_port(struct sl_supervisor *self, uint32_t port)
+{
+    static const struct sl_listener_handler handler = {.on_accept = nobody_accepts};
+    struct sl_address address = {.kind = SL_ADDRESS_TCP, .port = (uint16_t)port};
+    struct sl_listener *listener;
+    snprintf(address.host, sizeof(address.host), "%s", self->host);
+    int rc = sl_listener_open(self->loop, &address, &handler, self, &listener);
+    if (rc == 0) {
+        sl_listener_close(listener);
+        return 0;
+    }
+    return sl_err_set(SL_EUNAVAIL, "port %u of %s can not be used: %s", port, self->id,
+                      sl_err_last()->msg);
+}
+
 static int
 handle_start(struct sl_supervisor *self, struct sl_rpc_request *request,
              const struct sl_held_slot *slot, const struct sl_worker_command *command)
 {
     struct sl_slot_worker state;
     bool is_new = !sl_supervisor_processes_worker(self->processes, command->allocation, &state);
+    if (is_new && check_port(self, slot->port) != 0) {
+        return sl_err_last()->code;
+    }
     if (is_new && !sl_supervisor_slots_task_started(self->slots, command->allocation)) {
         return sl_err_set(SL_ECONFLICT, "slot %u is being freed", slot->port);
     }

@@ -734,6 +734,20 @@ container_ended(void *ctx, int32_t id, const char *text)
 }
 
 static void
+container_stuck(void *ctx, int32_t id, const char *text)
+{
+    struct sl_topology_master *self = ctx;
+    if (self->phase != SL__TM_LEADING) {
+        return;
+    }
+    sl__tm_event(self, "container %d can not run: %s", id, text);
+    if (!self->was_settled && self->failure == NULL) {
+        self->failure = sl_strdup(text);
+    }
+    sl__tm_advance(self);
+}
+
+static void
 all_stopped(void *ctx)
 {
     sl__tm_kill_stopped(ctx);
@@ -744,7 +758,7 @@ static int
 start_containers(struct sl_topology_master *self)
 {
     const struct sl_launcher *launcher = &self->options.launcher;
-    struct sl_launcher_listener listener = {container_ended, all_stopped, self};
+    struct sl_launcher_listener listener = {container_ended, container_stuck, all_stopped, self};
     int rc = launcher->initialize(launcher->self, &self->execution, self->token, &listener);
     if (self->execution.state == SL_TOPOLOGY_KILLED) {
         return rc;

@@ -34,6 +34,9 @@ function M.run(context, name, given, type, run)
   local code = run(C, ffi.new(type, given), settings)
   if code < 0 then
     local _, failure = err.last()
+    if failure.code == 'EFENCED' then
+      context:fail('invalid', name, failure.message, 'all processes of a cluster share its secret')
+    end
     context:fail_with(failure, name)
   end
   return code

@@ -612,7 +612,7 @@ supervisor_start_as(struct fixture *f, int i, const char *id)
                     .state_url = "memory:",
                     .arguments = arguments,
                     .id = self->id,
-                    .host = "h",
+                    .host = self->node.host,
                     .folder = self->folder,
                     .logs = f->folder},
         .ports = self->ports,

@@ -1,0 +1,271 @@
+-- timeout: 300
+-- What supervisors run and survive, as real processes: their restart and death, damaged files, workers
+-- that end at once, ports that are taken, drained machines.
+
+local files = require 'support.files'
+local json = require 'streamlua.json'
+local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
+  signal = require 'posix.signal', unistd = require 'posix.unistd',
+  socket = require 'posix.sys.socket' }
+local process = require 'support.process'
+
+local SCRIPT = [[
+local streamlua = require 'streamlua'
+local source = streamlua.spout {
+  fields = { 'n' },
+  open = function(self, context)
+    self.n = 0
+    if context.config.exits then os.exit(3) end
+  end,
+  next_tuple = function(self, collector)
+    self.n = self.n + 1
+    collector:emit({ self.n }, { id = self.n })
+  end,
+}
+local sink = streamlua.bolt { execute = function() end }
+local t = streamlua.topology('counts', { containers = 2, executors = 1, max_spout_pending = 20 })
+t:spout('source', source)
+t:bolt('sink', sink, { parallelism = 3 }):shuffle('source')
+return t
+]]
+
+local folder, script, env, daemons
+
+local function run(...)
+  return process.run({ ... }, { env = env, cwd = folder })
+end
+
+local function ok(...)
+  local result = run(...)
+  assert.equal(0, result.code, result.stdout .. result.stderr)
+  return result
+end
+
+local function daemon(...)
+  local started = process.start({ ... }, { env = env, cwd = folder })
+  daemons[#daemons + 1] = started
+  return started
+end
+
+-- Slots that nobody else on this machine is likely to have.
+local function first_port(number)
+  return 20000 + (posix.unistd.getpid() * 53 % 900) * 10 + number * 3
+end
+
+local function supervisor(number, ...)
+  local first = first_port(number)
+  local started = daemon('supervisor', '--id', 's' .. number, '--ports',
+    ('%d-%d'):format(first, first + 2), ...)
+  started:expect('stderr', 'is ready')
+  return started
+end
+
+local function kill(pid, number) posix.signal.kill(pid, number or posix.signal.SIGKILL) end
+
+-- Processes of this spec's topologies: pids in a set.
+local function processes()
+  local set = {}
+  for _, entry in ipairs(posix.dirent.dir('/proc')) do
+    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
+    local text = file and file:read('*a')
+    if file then file:close() end
+    if text and text:find(folder .. '/state', 1, true) and text:find('--topology', 1, true) then
+      set[tonumber(entry)] = text
+    end
+  end
+  return set
+end
+
+local function master_process()
+  for pid, text in pairs(processes()) do
+    if text:find('topology-master', 1, true) then return pid end
+  end
+end
+
+local function eventually(what, fn)
+  for _ = 1, 400 * process.slowness do
+    local value = fn()
+    if value then return value end
+    posix.poll.rpoll(0, 20)
+  end
+  error(what .. ' does not become so: ' .. run('describe', 'counts').stdout)
+end
+
+local function described()
+  local result = run('describe', 'counts', '-o', 'json')
+  return result.code == 0 and json.decode(result.stdout)
+end
+
+local function all_run(state)
+  if not state or state.state ~= 'RUNNING' then return false end
+  for _, container in ipairs(state.containers) do
+    if container.state ~= 'RUNNING' then return false end
+  end
+  return state
+end
+
+local function await_running(wanted)
+  return eventually('the topology', function()
+    local state = all_run(described())
+    return state and (not wanted or wanted(state)) and state
+  end)
+end
+
+local function pids(state)
+  local list = {}
+  for _, container in ipairs(state.containers) do list[container.id] = container.pid end
+  return list
+end
+
+-- How many tuples the sinks have taken; heartbeats tell it.
+local function taken()
+  local state = described()
+  return state and state.components[2].executed or 0
+end
+
+describe('a supervisor', function()
+  before_each(function()
+    folder = files.folder()
+    script = files.write('counts.lua', SCRIPT)
+    daemons = {}
+    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state', STREAMLUA_CLUSTER = 'standalone',
+      STREAMLUA_SET = 'heartbeat_interval=200ms;heartbeat_timeout=3s;'
+        .. 'registration_error_delay=100ms;registration_refused_delay=100ms' }
+    daemon('master'):expect('stderr', 'stands for election')
+  end)
+
+  after_each(function()
+    run('kill', 'counts', '-q')
+    for _, started in ipairs(daemons) do started:signal('TERM') end
+    for _, started in ipairs(daemons) do started:wait() end
+    for pid in pairs(processes()) do kill(pid) end
+    files.clean()
+  end)
+
+  it('that is killed leaves its workers running, and the next one takes them over', function()
+    local one = supervisor(1)
+    supervisor(2)
+    ok('submit', script)
+    local before, leader = pids(await_running()), master_process()
+    one:signal('KILL')
+    one:wait()
+    local seen = taken()
+    eventually('the count', function() return taken() > seen end)
+    one = supervisor(1)
+    assert.same(before, pids(await_running()))
+    assert.equal(leader, master_process())
+    -- What it took over is its own: it notices the end of a worker, and of the topology master.
+    kill(before[1])
+    local after = pids(await_running(function(state) return state.containers[1].pid ~= before[1] end))
+    assert.equal(before[2], after[2])
+    kill(leader)
+    eventually('the topology master', function()
+      local other = master_process()
+      return other and other ~= leader
+    end)
+    assert.same(after, pids(await_running()))
+    -- Told to end, it says goodbye and leaves them, too.
+    one:signal('TERM')
+    assert.equal(143, one:wait().code)
+    supervisor(1)
+    assert.same(after, pids(await_running()))
+    ok('kill', 'counts')
+    eventually('the end', function() return next(processes()) == nil end)
+  end)
+
+  it('starts with what it can read of a damaged file, and ends what it does not know', function()
+    local one = supervisor(1)
+    ok('submit', script)
+    local before = pids(await_running())
+    one:signal('KILL')
+    one:wait()
+    local path = folder .. '/state/supervisors/s1/processes'
+    local kept = {}
+    for line in process.read_file(path):gmatch('[^\n]+') do
+      local container = line:match('^worker %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
+      if container ~= '2' then kept[#kept + 1] = line end
+    end
+    assert.equal(2, #kept)
+    -- One of the lines is lost, and others are junk or cut.
+    process.write_file(path, 'junk\0junk\n' .. table.concat(kept, '\n') .. '\nworker 1 2 3')
+    one = supervisor(1)
+    assert.matches('2 lines can not be read', one.text.stderr, 1, true)
+    local after = pids(await_running(function(state) return state.containers[2].pid ~= before[2] end))
+    assert.equal(before[1], after[1])
+    assert.is_nil(processes()[before[2]])
+    -- Nothing of it can be read: all starts anew, and nothing runs twice.
+    one:signal('KILL')
+    one:wait()
+    process.write_file(path, ('\1\255'):rep(5000))
+    supervisor(1)
+    await_running(function(state)
+      return state.containers[1].pid ~= after[1] and state.containers[2].pid ~= after[2]
+    end)
+    eventually('one process each', function()
+      local count = 0
+      for _ in pairs(processes()) do count = count + 1 end
+      return count == 3
+    end)
+  end)
+
+  it('ends what it runs when it is interrupted', function()
+    local one = supervisor(1)
+    ok('submit', script)
+    await_running()
+    one:signal('INT')
+    assert.equal(130, one:wait().code)
+    assert.same({}, processes())
+  end)
+
+  it('of a name that is taken is refused, and the first one goes on', function()
+    supervisor(1)
+    ok('submit', script)
+    local before = pids(await_running())
+    local second = run('supervisor', '--id', 's1', '--slots', '1')
+    assert.equal(4, second.code)
+    assert.matches('supervisor s1 is there already: process %d+ on host 127.0.0.1', second.stderr)
+    assert.same(before, pids(await_running()))
+  end)
+
+  it('needs slots, good ports and a name', function()
+    assert.equal(7, run('supervisor', '--slots', '0').code)
+    assert.matches('it has no slots', run('supervisor', '--slots', '0').stderr, 1, true)
+    assert.equal(2, run('supervisor', '--ports', '7-6').code)
+    assert.equal(2, run('supervisor', '--slots', 'many').code)
+    assert.equal(2, run('supervisor', '--slots', '2', '--ports', '6800-6801').code)
+    assert.equal(2, run('supervisor', '--cpu', '0').code)
+    assert.equal(7, run('supervisor', '--id', 'a/b').code)
+    assert.equal(7, run('supervisor', '--slots', '1', '--host', '0.0.0.0').code)
+  end)
+
+  it('gives a worker up that ends at once; the submission says why, and leaves nothing', function()
+    supervisor(1)
+    local result = run('submit', script, '--set', 'exits=true', '--timeout', '60s')
+    assert.equal(1, result.code, result.stderr)
+    assert.matches('exit code 3', result.stderr, 1, true)
+    eventually('the end', function() return next(processes()) == nil end)
+    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+  end)
+
+  it('whose port is taken by another program has its containers elsewhere, or none', function()
+    local socket = posix.socket.socket(posix.socket.AF_INET, posix.socket.SOCK_STREAM, 0)
+    assert(posix.socket.setsockopt(socket, posix.socket.SOL_SOCKET, posix.socket.SO_REUSEADDR, 1))
+    assert(posix.socket.bind(socket, { family = posix.socket.AF_INET, addr = '127.0.0.1',
+      port = first_port(1) }))
+    assert(posix.socket.listen(socket, 1))
+    local one = daemon('supervisor', '--id', 's1', '--ports',
+      ('%d-%d'):format(first_port(1), first_port(1) + 1))
+    one:expect('stderr', 'is ready')
+    local result = run('submit', script)
+    assert.equal(1, result.code)
+    assert.matches(('port %d of s1 can not be used: .*address already in use; elsewhere: '
+      .. 'not enough slots'):format(first_port(1)), result.stderr)
+    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+    supervisor(2)
+    ok('submit', script)
+    for _, container in ipairs(await_running().containers) do
+      assert.not_equal(first_port(1), container.port)
+    end
+    posix.unistd.close(socket)
+  end)
+end)
