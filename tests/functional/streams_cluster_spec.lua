@@ -3,7 +3,8 @@
 
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { signal = require 'posix.signal', poll = require 'posix.poll' }
+local posix = { signal = require 'posix.signal', poll = require 'posix.poll',
+  unistd = require 'posix.unistd' }
 local process = require 'support.process'
 
 -- Each batch appends a line with its number to `out`. The window is incremental, the sums are a state, the
@@ -86,6 +87,7 @@ return ssc
 ]]
 
 local folder, env
+local daemons = {}
 
 local function run(...) return process.run({ ... }, { env = env, cwd = folder }) end
 
@@ -153,6 +155,11 @@ describe('a submitted stream program', function()
 
   after_each(function()
     for _, name in ipairs({ 'windowed', 'received' }) do run('-q', 'kill', name) end
+    for i = #daemons, 1, -1 do
+      daemons[i]:signal('TERM')
+      daemons[i]:wait()
+    end
+    daemons = {}
     files.clean()
   end)
 
@@ -226,6 +233,28 @@ describe('a submitted stream program', function()
       for _, line in ipairs(lines_of('out-' .. name)) do seen[line] = true end
       for _, line in ipairs(acknowledged) do assert.is_true(seen[line], name .. ' ' .. line .. ' is lost') end
     end
+  end)
+
+  it('runs on supervisors as well', function()
+    env.STREAMLUA_CLUSTER = 'standalone'
+    local first = 19000 + posix.unistd.getpid() % 240 * 4
+    daemons[1] = process.start({ 'master' }, { env = env, cwd = folder })
+    daemons[1]:expect('stderr', 'stands for election')
+    daemons[2] = process.start({ 'supervisor', '--ports', ('%d-%d'):format(first, first + 3) },
+      { env = env, cwd = folder })
+    daemons[2]:expect('stderr', 'is ready')
+    ok('submit', 'windowed.lua', '--set', 'containers=2')
+    more_lines('out', 3)
+    local described = document('describe', 'windowed', '-o', 'json')
+    for _, item in ipairs(described.containers) do
+      local has_driver = false
+      for _, task in ipairs(item.tasks) do has_driver = has_driver or task.component == 'driver' end
+      if not has_driver then kill(item.pid) end
+    end
+    more_lines('out', 3)
+    local _, repeated = batches_of('out')
+    assert.equal(0, repeated)
+    ok('kill', 'windowed', '--wait', '30s')
   end)
 
   it('refuses what it can not run', function()
