@@ -42,6 +42,8 @@ struct sl_update_request {
     uint64_t drain_timeout_ms;
     /* How long new containers may take to run. */
     uint64_t start_timeout_ms;
+    /* Only say what would move: groups and bytes of the result. */
+    bool is_dry_run;
 };
 
 void sl_execution_state_encode(const struct sl_execution_state *message, struct sl_buf *out);

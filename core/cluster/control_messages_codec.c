@@ -245,6 +245,7 @@ sl_update_request_encode(const struct sl_update_request *from, struct sl_buf *ou
     message.lock_timeout_ms = from->lock_timeout_ms;
     message.drain_timeout_ms = from->drain_timeout_ms;
     message.start_timeout_ms = from->start_timeout_ms;
+    message.is_dry_run = from->is_dry_run;
     sl_message_pack(&message.base, out);
 }
 
@@ -263,6 +264,7 @@ sl_update_request_decode(const uint8_t *data, size_t size, struct sl_arena *aren
             .lock_timeout_ms = message->lock_timeout_ms,
             .drain_timeout_ms = message->drain_timeout_ms,
             .start_timeout_ms = message->start_timeout_ms,
+            .is_dry_run = message->is_dry_run,
         };
     }
     return rc;

@@ -115,7 +115,7 @@ struct sl_runtime_request {
 struct sl_runtime_answer {
     /* ACTIVATE, DEACTIVATE: it was so before. */
     bool was_so;
-    /* UPDATE, unless it was a dry run; valid until the next call. */
+    /* UPDATE; valid until the next call. Of a dry run what would move, or NULL. */
     const struct sl_update_result *update;
     /* UPDATE: the plan with the slots that masters chose, or NULL; as long. */
     const struct sl_stored_plan *planned;

@@ -70,9 +70,11 @@ sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
         .proposed_size = new_plan.size,
         .lock_timeout_ms = change->lock_timeout_ms,
         .drain_timeout_ms = change->drain_timeout_ms,
+        .is_dry_run = change->is_dry_run,
     };
     sl_update_request_encode(&request, &body);
-    if (self->options.progress != NULL && sl__rt_connect(self, &self->watched) == 0) {
+    if (self->options.progress != NULL && !change->is_dry_run &&
+        sl__rt_connect(self, &self->watched) == 0) {
         watch_events(self);
     }
     rc = sl__rt_call(self, topology, SL_TM_UPDATE, &body,

@@ -974,6 +974,7 @@ sl_topology_master_new(const struct sl_topology_master_options *options,
     self->topology = sl_strdup(options->topology);
     sl_arena_create(&self->execution_arena, 0, 0);
     sl_list_create(&self->waiters);
+    sl_list_create(&self->measures);
     self->drain.master = self;
     if (options->heartbeat_interval_ms != 0) {
         config.interval_ms = options->heartbeat_interval_ms;
@@ -1028,6 +1029,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl_timer_stop(&self->nudge_timer);
     sl__tm_drain_stop(self);
     sl__tm_update_abandon(self);
+    sl__tm_measures_abandon(self);
     sl__tm_waiters_fail(self, "the topology master ends");
     for (size_t i = 0; i < self->early.count; i++) {
         sl_rpc_refuse(self->early.items[i], SL_RPC_FAILURE, SL_ECANCELED,

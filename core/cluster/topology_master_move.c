@@ -21,12 +21,19 @@ transfer_free(struct sl__transfer *transfer)
 }
 
 void
-sl__update_transfers_clear(struct sl__tm_update *update)
+sl__moves_clear(struct sl__moves *moves)
 {
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        transfer_free(update->transfers.items[i]);
+    for (size_t i = 0; i < moves->transfers.count; i++) {
+        transfer_free(moves->transfers.items[i]);
     }
-    sl_vec_clear(&update->transfers);
+    sl_vec_clear(&moves->transfers);
+}
+
+void
+sl__moves_destroy(struct sl__moves *moves)
+{
+    sl__moves_clear(moves);
+    sl_vec_destroy(&moves->transfers);
 }
 
 /* Where a task runs in a plan; -1: nowhere. */
@@ -49,62 +56,76 @@ container_of_task(const struct sl__tm_plan *plan, int32_t task)
 }
 
 static struct sl__transfer *
-transfer_between(struct sl__tm_update *update, int32_t component, int32_t task, int32_t from,
-                 int32_t to)
+transfer_between(struct sl__moves *moves, struct sl_topology_master *master,
+                 const struct sl__transfer *wanted)
 {
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        struct sl__transfer *transfer = update->transfers.items[i];
-        if (transfer->component == component && transfer->task == task && transfer->from == from &&
-            transfer->to == to) {
+    for (size_t i = 0; i < moves->transfers.count; i++) {
+        struct sl__transfer *transfer = moves->transfers.items[i];
+        if (transfer->component == wanted->component && transfer->task == wanted->task &&
+            transfer->from == wanted->from && transfer->to == wanted->to) {
             return transfer;
         }
     }
     struct sl__transfer *transfer = sl_calloc(1, sizeof(*transfer));
-    transfer->master = update->master;
-    transfer->component = component;
-    transfer->task = task;
-    transfer->from = from;
-    transfer->to = to;
-    sl_vec_push(&update->transfers, transfer);
+    *transfer = *wanted;
+    transfer->master = master;
+    sl_vec_push(&moves->transfers, transfer);
     return transfer;
 }
 
 /* Key groups that change their owner, or whose owner moves. */
 static void
-plan_group_transfers(struct sl__tm_update *update, int32_t component)
+plan_group_transfers(struct sl__moves *moves, struct sl_topology_master *master,
+                     const struct sl__tm_plan *next, int32_t component)
 {
-    const struct sl__tm_plan *old = update->master->plan;
+    const struct sl__tm_plan *old = master->plan;
     const struct sl_plan_component *before = &old->stored.components[component];
-    int32_t place = sl_stored_plan_component(&update->next->stored, before->name);
-    const struct sl_plan_component *after =
-        place >= 0 ? &update->next->stored.components[place] : NULL;
+    int32_t place = sl_stored_plan_component(&next->stored, before->name);
+    const struct sl_plan_component *after = place >= 0 ? &next->stored.components[place] : NULL;
     if (after == NULL) {
         return;
     }
     for (uint32_t i = 0; i < before->key_group_count && i < after->key_group_count; i++) {
         int32_t from = container_of_task(old, before->key_groups[i]);
-        int32_t to = container_of_task(update->next, after->key_groups[i]);
+        int32_t to = container_of_task(next, after->key_groups[i]);
         if (before->key_groups[i] != after->key_groups[i] || from != to) {
-            struct sl__transfer *transfer = transfer_between(update, component, 0, from, to);
+            struct sl__transfer *transfer = transfer_between(
+                moves, master,
+                &(struct sl__transfer){.component = component, .from = from, .to = to});
             sl_vec_push(&transfer->groups, i);
-            update->result.groups_moved++;
+            moves->groups++;
         }
     }
 }
 
 /* Tasks of components without key groups that move take what they have along. */
 static void
-plan_task_transfers(struct sl__tm_update *update)
+plan_task_transfers(struct sl__moves *moves, struct sl_topology_master *master,
+                    const struct sl__tm_plan *next)
 {
-    const struct sl_physical_plan *old = &update->master->plan->physical;
+    const struct sl_physical_plan *old = &master->plan->physical;
     for (int32_t i = 0; i < old->task_count; i++) {
         const struct sl_physical_task *task = &old->tasks[i];
-        int32_t to = container_of_task(update->next, task->task);
+        int32_t to = container_of_task(next, task->task);
         if (to >= 0 && to != task->container &&
             old->components[task->component].key_groups == NULL) {
-            transfer_between(update, task->component, task->task, task->container, to);
+            transfer_between(moves, master,
+                             &(struct sl__transfer){.component = task->component,
+                                                    .task = task->task,
+                                                    .from = task->container,
+                                                    .to = to});
         }
     }
+}
+
+void
+sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
+               const struct sl__tm_plan *next)
+{
+    for (int32_t i = 0; i < master->plan->stored.component_count; i++) {
+        plan_group_transfers(moves, master, next, i);
+    }
+    plan_task_transfers(moves, master, next);
 }
 
 static void export_next(struct sl__transfer *transfer);
@@ -168,34 +189,39 @@ exported(void *ctx, const struct sl_rpc_result *result)
     sl_arena_destroy(&arena);
 }
 
-static void
-export_next(struct sl__transfer *transfer)
+void
+sl__transfer_ask(struct sl__transfer *transfer, const char *cursor, sl_rpc_done_fn done)
 {
     struct sl_buf body = {0};
     struct sl_worker_export wanted = {
         .component = transfer->master->plan->stored.components[transfer->component].name,
         .groups = transfer->groups.items,
         .group_count = transfer->groups.count,
-        .cursor = transfer->cursor != NULL ? transfer->cursor : "",
+        .cursor = cursor,
         .task = transfer->task,
     };
     sl_worker_export_encode(&wanted, &body);
-    call_worker(transfer, transfer->from, SL_WORKER_EXPORT, &body, exported);
+    call_worker(transfer, transfer->from, SL_WORKER_EXPORT, &body, done);
     sl_buf_destroy(&body);
+}
+
+static void
+export_next(struct sl__transfer *transfer)
+{
+    sl__transfer_ask(transfer, transfer->cursor != NULL ? transfer->cursor : "", exported);
 }
 
 void
 sl__update_start_moving(struct sl__tm_update *update)
 {
-    for (int32_t i = 0; i < update->master->plan->stored.component_count; i++) {
-        plan_group_transfers(update, i);
+    struct sl__moves *moves = &update->moves;
+    sl__moves_plan(moves, update->master, update->next);
+    update->result.groups_moved = moves->groups;
+    update->open_transfers = moves->transfers.count;
+    for (size_t i = 0; i < moves->transfers.count; i++) {
+        export_next(moves->transfers.items[i]);
     }
-    plan_task_transfers(update);
-    update->open_transfers = update->transfers.count;
-    for (size_t i = 0; i < update->transfers.count; i++) {
-        export_next(update->transfers.items[i]);
-    }
-    if (update->transfers.count == 0) {
+    if (moves->transfers.count == 0) {
         sl__update_enter(update, SL__STEP_COMMIT);
     }
 }

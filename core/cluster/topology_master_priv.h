@@ -143,6 +143,8 @@ struct sl_topology_master {
     char *failure;
     struct sl__tm_drain drain;
     struct sl__tm_update *update;
+    /* Dry runs that are being answered. */
+    struct sl_list measures;
     /* Of a kill. */
     struct sl_rpc_request *kill_request;
     /* What could not be sent is sent again. */
@@ -218,3 +220,9 @@ bool sl__tm_update_holds_plans(const struct sl_topology_master *self);
 /* A new plan comes with paused spouts: they go on when every worker has it. */
 bool sl__tm_update_keeps_pause(const struct sl_topology_master *self);
 void sl__tm_update_abandon(struct sl_topology_master *self);
+
+/* topology_master_measure.c */
+/* Answers what would move from the plan in force to the next one, which it takes. */
+void sl__tm_measure_start(struct sl_topology_master *self, struct sl_rpc_request *request,
+                          struct sl__tm_plan *take_next);
+void sl__tm_measures_abandon(struct sl_topology_master *self);

@@ -36,8 +36,7 @@ update_free(struct sl__tm_update *update)
         update->call->update = NULL;
     }
     sl_timer_stop(&update->timer);
-    sl__update_transfers_clear(update);
-    sl_vec_destroy(&update->transfers);
+    sl__moves_destroy(&update->moves);
     sl_vec_destroy(&update->added);
     sl_vec_destroy(&update->removed);
     sl_buf_destroy(&update->current);
@@ -138,7 +137,7 @@ fail_v(struct sl__tm_update *update, int code, const char *reason)
     update->result.code = code;
     sl__tm_event(self, "update: %s", update->reason);
     sl__tm_drain_stop(self);
-    sl__update_transfers_clear(update);
+    sl__moves_clear(&update->moves);
     if (update->step <= SL__STEP_CHECK) {
         /* Nothing was touched. */
         if (update->request != NULL) {
@@ -332,7 +331,7 @@ sl__update_enter(struct sl__tm_update *update, enum sl__update_step step)
         sl__update_start_moving(update);
         break;
     case SL__STEP_COMMIT:
-        sl__update_transfers_clear(update);
+        sl__moves_clear(&update->moves);
         sl__update_commit(update);
         break;
     case SL__STEP_SWITCH:
@@ -529,6 +528,8 @@ sl__tm_handle_update(void *ctx, struct sl_rpc_request *request)
     if (rc != 0) {
         sl__tm_plan_free(next);
         sl_rpc_refuse_last(request);
+    } else if (wanted.is_dry_run) {
+        sl__tm_measure_start(self, request, next);
     } else {
         begin(self, request, &wanted, next);
         sl__tm_advance(self);

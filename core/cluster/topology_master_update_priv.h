@@ -17,9 +17,13 @@ enum sl__update_step {
 
 struct sl__groups SL_VEC_BODY(uint32_t);
 
+struct sl__tm_measure;
+
 /* State on its way from one worker to another: pieces are asked for and handed on in turns. */
 struct sl__transfer {
     struct sl_topology_master *master;
+    /* It is only measured, for this; NULL: it belongs to the update. */
+    struct sl__tm_measure *measure;
     int32_t component;
     /* Not 0: all state of this task. */
     int32_t task;
@@ -31,6 +35,12 @@ struct sl__transfer {
     struct sl__tm_worker *callee;
     uint64_t callee_process;
     uint64_t call;
+};
+
+/* What moves between two plans. */
+struct sl__moves {
+    SL_VEC(struct sl__transfer *) transfers;
+    uint64_t groups;
 };
 
 /* What a call of the store comes back to; the update may be gone by then. */
@@ -59,7 +69,7 @@ struct sl__tm_update {
     bool is_start_sent;
     /* The plan in force with the new containers, which have no tasks in it. */
     struct sl_physical_plan bridge;
-    SL_VEC(struct sl__transfer *) transfers;
+    struct sl__moves moves;
     size_t open_transfers;
     struct sl_timer timer;
     struct sl_update_result result;
@@ -79,7 +89,14 @@ void sl__update_advance_start(struct sl__tm_update *update);
 
 /* topology_master_move.c */
 void sl__update_start_moving(struct sl__tm_update *update);
-void sl__update_transfers_clear(struct sl__tm_update *update);
+/* What moves from the plan in force to the next one. */
+void sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
+                    const struct sl__tm_plan *next);
+/* Stops it. */
+void sl__moves_clear(struct sl__moves *moves);
+void sl__moves_destroy(struct sl__moves *moves);
+/* Asks where it is for the next pieces, or with cursor "size" how many bytes all of them have. */
+void sl__transfer_ask(struct sl__transfer *transfer, const char *cursor, sl_rpc_done_fn done);
 
 /* topology_master_commit.c */
 void sl__update_commit(struct sl__tm_update *update);

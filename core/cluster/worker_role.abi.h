@@ -22,7 +22,7 @@ enum sl_worker_ask {
     /*
      * Give state: "COMPONENT TASK CURSOR", a line end, the key groups with blanks between (TASK 0:
      * of their owners). The answer follows the pieces (sl_abi_worker_role_piece); its text is the
-     * next cursor, "" for the end.
+     * next cursor, "" for the end. CURSOR "size": no pieces, the text is the bytes of all of them.
      */
     SL_ASK_EXPORT = 5,
     /*

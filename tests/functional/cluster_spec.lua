@@ -268,6 +268,9 @@ describe('a local topology', function()
   it('is updated under load: counts stay exact, processes that stay are the same', function()
     ok('submit', script)
     local before = pids(until_described(all_run))
+    local dry = document('update', 'counts', '--parallelism', 'count=4', '--dry-run', '-o', 'json')
+    assert.is_true(dry.groups_moved > 0 and dry.bytes_moved > 0)
+    assert.equal(1, document('describe', 'counts', '-o', 'json').plan_version)
     local grown = document('update', 'counts', '--parallelism', 'count=4,sink=1', '-o', 'json')
     assert.same({ topology = 'counts', from_version = 1, to_version = 2, changes = { count = 2 },
       kept = 4, started = 2, stopped = 0, moved = 0 },

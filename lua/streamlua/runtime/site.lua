@@ -247,6 +247,45 @@ end
 -- Bytes of entries in one answer.
 local EXPORT_BYTES = 384 * 1024
 
+-- What is wanted of groups, or of a task (0: of the groups): {{group, task}, ...}.
+local function wanted_of(self, component, groups, task)
+  local owners, wanted = self.groups[component] or {}, {}
+  if task ~= 0 then
+    for group = 0, self.plan.key_groups - 1 do wanted[group + 1] = { group, task } end
+  else
+    for i, group in ipairs(groups) do wanted[i] = { group, owners[group + 1] or 0 } end
+  end
+  return wanted
+end
+
+-- The executor of a task that is here.
+local function executor_here(self, task)
+  local entry = self.tasks[task]
+  return entry and entry.container == self.container and entry.executor
+end
+
+--- Bytes of the state of key groups, or of all state of a task.
+---@param component string
+---@param groups integer[] from 0
+---@param task integer 0 = that of the groups
+---@return integer? bytes
+---@return streamlua.Error?
+function Site:measure(component, groups, task)
+  local requests = {}
+  for _, item in ipairs(wanted_of(self, component, groups, task)) do
+    local executor = executor_here(self, item[2])
+    if executor then
+      requests[executor] = requests[executor] or { what = 'measure', groups = {} }
+      table.insert(requests[executor].groups, item)
+    end
+  end
+  local answers, failure = self.worker:tell(requests, self.wait_options)
+  if not answers then return nil, failure end
+  local bytes = 0
+  for _, answer in pairs(answers) do bytes = bytes + answer.bytes end
+  return bytes
+end
+
 --- Pieces of the state of key groups, or of all state of a task, and where the next ones begin ('' = there
 --- are no more). Nothing changes by it.
 ---@param component string
@@ -256,23 +295,14 @@ local EXPORT_BYTES = 384 * 1024
 ---@return table[]? pieces
 ---@return string|streamlua.Error cursor or error
 function Site:export(component, groups, task, cursor)
-  local owners = self.groups[component] or {}
-  local wanted = {}
-  if task ~= 0 then
-    for group = 0, self.plan.key_groups - 1 do wanted[group + 1] = { group, task } end
-  else
-    for i, group in ipairs(groups) do wanted[i] = { group, owners[group + 1] or 0 } end
-  end
+  local wanted = wanted_of(self, component, groups, task)
   local at, name_at, offset, sent = 1, 1, 0, 0
   if cursor ~= '' then
     at, name_at, offset, sent = cursor:match('^(%d+) (%d+) (%d+) (%d+)$')
     at, name_at, offset, sent = tonumber(at), tonumber(name_at), tonumber(offset), tonumber(sent)
   end
   if not at or at > #wanted then return {}, '' end
-  local function executor_of(i)
-    local entry = self.tasks[wanted[i][2]]
-    return entry and entry.container == self.container and entry.executor
-  end
+  local function executor_of(i) return executor_here(self, wanted[i][2]) end
   -- Groups that follow each other on one executor are one request.
   local executor, final = executor_of(at), at
   while wanted[final + 1] and executor_of(final + 1) == executor do final = final + 1 end

@@ -74,6 +74,13 @@ local asks = {
     local component, task, cursor, groups = event.text:match('^(%S+) (%d+) ([^\n]*)\n(.*)$')
     local list = {}
     for group in groups:gmatch('%d+') do list[#list + 1] = tonumber(group) end
+    if cursor == 'size' then
+      local bytes, failure = self.site:measure(component, list, tonumber(task))
+      local text = bytes and ('%d'):format(bytes)
+      if not text then return answer(self, event.executor, failure) end
+      C.sl_abi_worker_role_answer(self.role, event.executor, 0, text, #text)
+      return
+    end
     local pieces, following = self.site:export(component, list, tonumber(task), cursor)
     if not pieces then
       answer(self, event.executor, following)

@@ -309,6 +309,15 @@ function State:export_group(group)
   return text_of(bytes, length_out[0]), summary_table()
 end
 
+--- How many bytes an export of a key group has.
+---@param group integer from 0
+---@return integer? bytes nil, err for a group that does not exist
+---@return streamlua.Error?
+function State:export_size(group)
+  if C.sl_keyed_export(self.handle, group, length_out, summary) == nil then return err.last() end
+  return tonumber(length_out[0])
+end
+
 --- Puts the entries of exported bytes, of one group or of several joined. Bytes that are malformed
 --- change nothing.
 ---@param bytes string

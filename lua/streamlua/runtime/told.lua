@@ -89,6 +89,18 @@ local function export(self, request)
   return { pieces = pieces }
 end
 
+--- Bytes of entries of request.groups = {{group, task}, ...}.
+local function measure(self, request)
+  local bytes = 0
+  for _, item in ipairs(request.groups) do
+    local rt = self.tasks[item[2]]
+    for _, state in pairs(rt and rt.states or {}) do
+      bytes = bytes + assert(state:export_size(item[1])) - HEADER_BYTES
+    end
+  end
+  return { bytes = bytes }
+end
+
 --- Imports request.pieces = {{task=, state=, group=, count=, entries=}}.
 local function import(self, request)
   local cleared, parts = {}, {}
@@ -129,7 +141,7 @@ local function commit(self, request)
   return {}
 end
 
-local requests = { export = export, import = import, commit = commit }
+local requests = { export = export, measure = measure, import = import, commit = commit }
 
 --- Does what a text says. Returns the answer: { value = table } or { problem = text }.
 ---@param executor table streamlua.runtime.executor

@@ -158,6 +158,10 @@ describe('site', function()
   it('runs the tasks of a plan and exports their state in pieces', function()
     check_counts()
     local pieces, calls = export_all(every_group())
+    local bytes = 0
+    for _, piece in ipairs(pieces) do bytes = bytes + #piece.entries end
+    local measured = assert(site:measure('count', every_group(), 0))
+    assert.is_true(measured <= bytes and measured > bytes * 0.9)
     -- 500 values of 1000 bytes do not fit into one answer.
     assert.is_true(calls > 1, calls)
     for _, piece in ipairs(pieces) do assert.is_true(#piece.entries <= 400 * 1024) end

@@ -211,6 +211,36 @@ test_an_update_that_shrinks_ends_the_containers_that_are_left_over(void **state)
 }
 
 static void
+test_a_dry_run_says_what_would_move_and_touches_nothing(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    fill_counts(f);
+    int plans = worker_of(f, 2)->plans;
+    f->is_dry_run = true;
+    struct sl_update_result result = update(f, 2, 4);
+    assert_int_equal(f->result.status, SL_RPC_SUCCESS);
+    assert_int_equal(result.groups_moved, 4);
+    assert_int_equal(result.bytes_moved, 40);
+    assert_int_equal(f->started, 3);
+    assert_int_equal(worker_of(f, 2)->plans, plans);
+    assert_int_equal(stored_version(f), 1);
+    assert_true(all_active(f, true));
+    assert_counts(f);
+    /* A worker that is lost meanwhile says nothing. */
+    int before = f->answers;
+    send_update(f, 2, 4, 3000);
+    step(f, 3);
+    sl_sim_loop_pause(worker_of(f, 2)->loop);
+    UNTIL(f, f->answers > before);
+    assert_int_not_equal(f->result.status, SL_RPC_SUCCESS);
+    f->is_dry_run = false;
+    UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+    result = update(f, 2, 4);
+    assert_int_equal(result.outcome, SL_UPDATE_DONE);
+}
+
+static void
 test_an_update_of_a_paused_topology_leaves_it_paused(void **state)
 {
     struct fixture *f = *state;
@@ -423,6 +453,7 @@ main(void)
         TEST(test_the_next_topology_master_takes_over_without_a_restart),
         TEST(test_an_update_moves_the_counts_and_keeps_the_workers),
         TEST(test_an_update_that_shrinks_ends_the_containers_that_are_left_over),
+        TEST(test_a_dry_run_says_what_would_move_and_touches_nothing),
         TEST(test_an_update_of_a_paused_topology_leaves_it_paused),
         TEST(test_an_update_whose_new_workers_fail_is_rolled_back),
         TEST(test_an_update_that_does_not_drain_is_rolled_back),

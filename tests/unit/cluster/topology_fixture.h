@@ -85,6 +85,8 @@ struct fixture {
     /* What new workers refuse. */
     bool refuse_plan;
     bool refuse_stage;
+    /* Updates only say what would move. */
+    bool is_dry_run;
     bool is_silent_start;
     uint64_t next_pid;
     struct node client;
@@ -231,6 +233,13 @@ worker_export(void *ctx, struct sl_rpc_request *request)
     const uint8_t *body = sl_rpc_request_body(request, &size);
     assert_int_equal(sl_worker_export_decode(body, size, &worker->arena, &wanted), 0);
     assert_string_equal(wanted.component, "count");
+    if (strcmp(wanted.cursor, "size") == 0) {
+        snprintf(cursor, sizeof(cursor), "%zu", 10 * wanted.group_count);
+        sl_worker_exported_encode(&(struct sl_worker_state){NULL, 0, cursor, 0}, &out);
+        sl_rpc_reply(request, out.data, out.size);
+        sl_buf_destroy(&out);
+        return;
+    }
     size_t at = (size_t)atoi(wanted.cursor);
     uint32_t group = wanted.groups[at];
     assert_true(worker->counts[group] >= 0);
@@ -778,7 +787,8 @@ send_change(struct fixture *f, uint64_t version, int32_t from, int32_t to, uint6
                                         .proposed_size = proposed.size,
                                         .lock_timeout_ms = 5000,
                                         .drain_timeout_ms = drain_ms,
-                                        .start_timeout_ms = 20000};
+                                        .start_timeout_ms = 20000,
+                                        .is_dry_run = f->is_dry_run};
     sl_update_request_encode(&request, &body);
     sl_rpc_call(f->gateway, SL_TM_UPDATE, body.data, body.size, 150000, answered, f);
     sl_buf_destroy(&current);

@@ -18,7 +18,7 @@ local LOCK_S = 5
 local RESULT = { 'topology', 'from_version', 'to_version', 'changes', 'kept', 'started', 'stopped',
   'moved', 'groups_moved', 'bytes_moved', 'paused_ms', 'seconds' }
 local DRY_RUN = { 'topology', 'repacking', 'from_version', 'old', 'new', 'changes', 'containers',
-  'kept', 'started', 'stopped', 'moved', 'moves', 'groups_moved', old = order.plan, new = order.plan,
+  'kept', 'started', 'stopped', 'moved', 'moves', 'groups_moved', 'bytes_moved', old = order.plan, new = order.plan,
   containers = { 'id', 'state', 'added', 'removed' } }
 
 local function check_usage(context, args)
@@ -138,10 +138,11 @@ local function propose(context, args, topology, changes)
   return proposed, groups_moved, delta
 end
 
-local function print_dry_run(context, topology, proposed, changes, groups_moved, delta)
+local function print_dry_run(context, topology, proposed, changes, moving, delta)
   local old, new = plans.shown(topology.plan), plans.shown(proposed)
   local document = context:check(packing.update_document(old, new, changes))
-  document.groups_moved, document.moves = groups_moved, change.moves(delta)
+  document.groups_moved, document.bytes_moved = moving.groups, moving.bytes
+  document.moves = change.moves(delta)
   if context.output == 'json' then
     context:print_json(document, DRY_RUN)
     return
@@ -151,7 +152,8 @@ local function print_dry_run(context, topology, proposed, changes, groups_moved,
     context:print(('Moves: %s (task %d) from container %d to %d'):format(move.component, move.task,
       move.from, move.to))
   end
-  context:print(('Key groups that move: %d'):format(groups_moved))
+  context:print(('Key groups that move: %d%s'):format(moving.groups,
+    moving.bytes and (', %d bytes of state'):format(moving.bytes) or ''))
 end
 
 local function drain_ms(args, topology)
@@ -197,11 +199,11 @@ local function update(context, args, client, name, prepared)
   local changes = changes_of(context, args, topology)
   check_change(context, args, topology, changes)
   local proposed, groups_moved, delta = propose(context, args, topology, changes)
-  local result, failure
+  local result, failure = client:update(topology.plan, proposed, topology.components,
+    { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology),
+      mode = args.mode, schedule = schedule_of(context, args, topology), dry_run = args.dry_run })
+  -- A plan that was made here can be shown when nobody says how many bytes would move.
   if not args.dry_run or running.is_scheduled(context) then
-    result, failure = client:update(topology.plan, proposed, topology.components,
-      { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology),
-        mode = args.mode, schedule = schedule_of(context, args, topology), dry_run = args.dry_run })
     running.check(context, name, result, failure)
   end
   if result and result.plan then
@@ -209,7 +211,8 @@ local function update(context, args, client, name, prepared)
     delta = context:check(packing.delta(plans.shown(topology.plan), plans.shown(proposed)))
   end
   if args.dry_run then
-    print_dry_run(context, topology, proposed, changes, groups_moved, delta)
+    print_dry_run(context, topology, proposed, changes,
+      { groups = groups_moved, bytes = result and result.bytes_moved }, delta)
     return
   end
   check_outcome(context, name, result)
