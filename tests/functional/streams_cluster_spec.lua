@@ -273,5 +273,14 @@ describe('a submitted stream program', function()
     result = run('submit', 'none.lua')
     assert.equal(7, result.code)
     assert.matches('none.lua:2: the context has no output operation', result.stderr)
+    files.write('started.lua', [[
+      local streaming = require 'streamlua.streaming'
+      local ssc = streaming.context { name = 'started', batch = '1s' }
+      ssc:queue_stream({}):print()
+      ssc:start()
+      return ssc]])
+    result = run('submit', 'started.lua')
+    assert.equal(7, result.code)
+    assert.matches('started.lua:4: start: streamlua run starts the context itself, submit likewise', result.stderr)
   end)
 end)

@@ -120,6 +120,8 @@ end
 ---  submitted as
 ---@return table topology
 function M.load_valid(context, path, options)
+  -- A stream program is declared here, and started elsewhere.
+  require('streamlua.streaming.mode').is_member = options and options.takes_streams or false
   local t = M.load(context, path, options)
   if load.kind(t) == 'streaming' and options and options.takes_streams then
     M.validate(context, t)

@@ -665,7 +665,8 @@ end
 --- Starts it: from now on there is a batch every interval.
 function Context:start()
   if (mode.is_automatic or mode.is_member) and topology.is_loading() then
-    site.raise('start: streamlua run starts the context itself: end the script with `return` and the context')
+    site.raise('start: streamlua run starts the context itself, submit likewise: end the script with `return` and the '
+      .. 'context')
   end
   local state = self:state()
   if state == 'ACTIVE' then

@@ -406,7 +406,9 @@ local function drive(self)
       local what, due = context:work_off()
       if what == 'stopped' then
         self.is_stopped = true
-        context:note('the program has stopped')
+        local text = 'the program has stopped'
+        context:note('%s', text)
+        C.sl_abi_worker_role_report(self.role, submission.DRIVER, 0, text, #text, 0)
       elseif due then
         wait_ms = math.min(wait_ms, math.max(1, due - context:now()))
       end
@@ -435,7 +437,8 @@ local function run_driver(self, options)
   local context = load_driver(self, options)
   local slots, receivers = slots_of(context, options.host_count)
   local has_hosts = options.host_count > 0
-  local executors = has_hosts and slots or math.max(1, slots - receivers)
+  -- With hosts they are for the work on state.
+  local executors = has_hosts and C.sl_abi_core_count() or math.max(1, slots - receivers)
   local pool = runs.connect(context, {
     executors = executors,
     receivers = has_hosts and 0 or receivers,
