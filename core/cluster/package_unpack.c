@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/vec.h"
 #include "cluster/package.h"
+#include "cluster/worker_folder.h"
 #include "state/layout.h"
 #include "state/loop_executor.h"
 #include "state/open.h"
@@ -18,11 +17,8 @@
 struct unpacked {
     struct sl_unpacked io;
     struct sl_arena arena;
-    char *folder;
+    struct sl_worker_folder folder;
     char *script;
-    /* What was made, in order. */
-    SL_VEC(char *) files;
-    SL_VEC(char *) folders;
 };
 
 /* One reading. */
@@ -118,15 +114,11 @@ join_dup(const char *folder, const char *path)
 
 /* Makes the folders of a relative path below ours. */
 static int
-make_folders(struct unpacked *self, char *full)
+make_folders(const struct unpacked *self, char *full)
 {
-    for (char *at = full + strlen(self->folder) + 1; (at = strchr(at, '/')) != NULL; at++) {
+    for (char *at = full + strlen(self->folder.path) + 1; (at = strchr(at, '/')) != NULL; at++) {
         *at = '\0';
-        int rc = mkdir(full, 0700);
-        if (rc == 0) {
-            char *made = sl_strdup(full);
-            sl_vec_push(&self->folders, made);
-        } else if (errno != EEXIST) {
+        if (mkdir(full, 0700) != 0 && errno != EEXIST) {
             return sl_err_set(SL_ESYS, "make the folder %s", full);
         }
         *at = '/';
@@ -135,9 +127,9 @@ make_folders(struct unpacked *self, char *full)
 }
 
 static int
-write_file(struct unpacked *self, const struct sl_package_file *file)
+write_file(const struct unpacked *self, const struct sl_package_file *file)
 {
-    char *full = join_dup(self->folder, file->path);
+    char *full = join_dup(self->folder.path, file->path);
     int rc = make_folders(self, full);
     int fd = rc == 0 ? open(full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     if (rc != 0 || fd < 0) {
@@ -145,7 +137,6 @@ write_file(struct unpacked *self, const struct sl_package_file *file)
         sl_free(full);
         return rc;
     }
-    sl_vec_push(&self->files, full);
     for (size_t done = 0; done < file->size && rc == 0;) {
         ssize_t count = write(fd, file->content + done, file->size - done);
         if (count > 0) {
@@ -155,6 +146,7 @@ write_file(struct unpacked *self, const struct sl_package_file *file)
         }
     }
     close(fd);
+    sl_free(full);
     return rc;
 }
 
@@ -166,25 +158,20 @@ unpack(struct unpacked *self, const struct sl_buf *bytes)
     if (rc != 0) {
         return rc;
     }
-    const char *parent = getenv("TMPDIR");
-    self->folder =
-        join_dup(parent != NULL && parent[0] != '\0' ? parent : "/tmp", "streamlua-worker-XXXXXX");
-    if (mkdtemp(self->folder) == NULL) {
-        rc = sl_err_set(SL_ESYS, "make the folder %s", self->folder);
-        sl_free(self->folder);
-        self->folder = NULL;
-        return rc;
-    }
+    rc = sl_worker_folder_open(&self->folder);
     for (size_t i = 0; i < package.file_count && rc == 0; i++) {
         rc = write_file(self, &package.files[i]);
     }
-    self->script = join_dup(self->folder, package.script);
+    if (rc != 0) {
+        return rc;
+    }
+    self->script = join_dup(self->folder.path, package.script);
     self->io = (struct sl_unpacked){.script = self->script,
                                     .overrides = package.overrides,
                                     .overrides_size = package.overrides_size,
                                     .defaults = package.defaults,
                                     .defaults_size = package.defaults_size};
-    return rc;
+    return 0;
 }
 
 struct sl_unpacked *
@@ -216,21 +203,8 @@ sl_package_unpack_free(struct sl_unpacked *io)
     if (self == NULL) {
         return;
     }
-    for (size_t i = 0; i < self->files.count; i++) {
-        unlink(self->files.items[i]);
-        sl_free(self->files.items[i]);
-    }
-    for (size_t i = self->folders.count; i > 0; i--) {
-        rmdir(self->folders.items[i - 1]);
-        sl_free(self->folders.items[i - 1]);
-    }
-    if (self->folder != NULL) {
-        rmdir(self->folder);
-    }
-    sl_vec_destroy(&self->files);
-    sl_vec_destroy(&self->folders);
+    sl_worker_folder_close(&self->folder);
     sl_arena_destroy(&self->arena);
-    sl_free(self->folder);
     sl_free(self->script);
     sl_free(self);
 }
