@@ -28,6 +28,8 @@ struct sl_client_launcher {
     int (*on_restart)(void *self, const char *topology, int32_t container, uint64_t timeout_ms);
     /* Always, also when initialize failed. Frees the launcher. */
     void (*close)(void *self);
+    /* Slots are chosen by on_update, of which a dry run tells them. */
+    bool is_scheduling;
     void *self;
 };
 

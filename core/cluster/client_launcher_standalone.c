@@ -224,11 +224,15 @@ standalone_on_update(void *ctx, const struct sl_runtime_change *change,
     bool is_uncertain;
     *result = NULL;
     int rc = encode_change(change, &body);
+    if (rc == 0 && !change->is_dry_run) {
+        rc = sl__rt_watch(runtime, change->current->topology);
+    }
     if (rc == 0) {
         rc = sl__rt_call_leading_master(
             runtime, SL_MASTER_UPDATE, &body, true,
             change->lock_timeout_ms + change->drain_timeout_ms + UPDATE_MARGIN_MS, &is_uncertain);
     }
+    sl__rt_unwatch(runtime);
     sl_buf_destroy(&body);
     return rc != 0 ? rc : read_result(runtime, result);
 }
@@ -251,6 +255,7 @@ sl_client_launcher_standalone(struct sl_client_launcher *launcher)
         .on_kill = standalone_on_kill,
         .on_restart = standalone_on_restart,
         .close = standalone_close,
+        .is_scheduling = true,
         .self = sl_calloc(1, sizeof(struct standalone)),
     };
 }

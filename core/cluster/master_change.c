@@ -220,6 +220,16 @@ change_answered(void *ctx, const struct sl_rpc_result *result)
                  sl__master_stored, sl__master_call_new(self, change_looked, NULL, event));
 }
 
+/* What the workers would have to ship is worth knowing, but not needed. */
+static void
+dry_run_answered(void *ctx, const struct sl_rpc_result *result)
+{
+    struct sl__master_event *event = ctx;
+    bool is_known = result->status == SL_RPC_SUCCESS;
+    sl_list_remove(&event->node);
+    reply_result(event, is_known ? result->body : NULL, is_known ? result->size : 0);
+}
+
 static int
 change_ask(struct sl__master_event *event, struct sl__master_topology *topology)
 {
@@ -231,14 +241,41 @@ change_ask(struct sl__master_event *event, struct sl__master_topology *topology)
         .proposed_size = event->plan_bytes.size,
         .lock_timeout_ms = event->update.lock_timeout_ms,
         .drain_timeout_ms = event->update.drain_timeout_ms,
+        .is_dry_run = event->update.is_dry_run,
     };
     sl_update_request_encode(&request, &body);
-    int rc = sl__master_ask_topology(topology, SL_TM_UPDATE, &body,
-                                     event->update.lock_timeout_ms +
-                                         event->update.drain_timeout_ms + MARGIN_MS,
-                                     change_answered, NULL, event);
+    int rc = sl__master_ask_topology(
+        topology, SL_TM_UPDATE, &body,
+        event->update.lock_timeout_ms + event->update.drain_timeout_ms + MARGIN_MS,
+        event->update.is_dry_run ? dry_run_answered : change_answered, NULL, event);
     sl_buf_destroy(&body);
     return rc;
+}
+
+/* Every task, and the topology master, stays where it is. */
+static bool
+is_unchanged(const struct sl_stored_plan *before, const struct sl_stored_plan *after)
+{
+    if (before->plan.container_count != after->plan.container_count ||
+        before->plan.instance_count != after->plan.instance_count ||
+        !is_same_slot(&before->master, &after->master)) {
+        return false;
+    }
+    for (int32_t i = 0; i < before->plan.container_count; i++) {
+        const struct sl_packing_container *a = &before->plan.containers[i];
+        const struct sl_packing_container *b = &after->plan.containers[i];
+        if (a->id != b->id || a->count != b->count ||
+            !is_same_slot(&before->slots[i], &after->slots[i])) {
+            return false;
+        }
+        for (int32_t k = 0; k < a->count; k++) {
+            if (before->plan.instances[a->first + k].task !=
+                after->plan.instances[b->first + k].task) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 void
@@ -246,13 +283,23 @@ sl__master_change_assigned(struct sl__master_event *event)
 {
     struct sl__master_topology *topology = sl__master_topology_find(event->master, event->topology);
     enum sl_master_effect effect = SL_MASTER_NOTHING;
-    if (event->update.is_dry_run) {
-        reply_result(event, NULL, 0);
+    if (is_unchanged(&event->current, &event->plan)) {
+        sl__master_event_fail(event, SL_ECONFLICT,
+                              "there is nothing to do: every task stays where it is");
         return;
     }
     if (topology == NULL || topology->plan.version != event->plan_version) {
         sl__master_event_fail(event, SL_ECONFLICT,
                               "its plan is not the one that was planned from any more");
+        return;
+    }
+    if (event->update.is_dry_run) {
+        if (change_ask(event, topology) != 0) {
+            reply_result(event, NULL, 0);
+            return;
+        }
+        sl__master_event_release(event);
+        sl_list_push_back(&event->master->changing, &event->node);
         return;
     }
     sl__master_topology_act(topology, SL_MASTER_DO_REBALANCE, &effect);

@@ -142,6 +142,10 @@ int sl__rt_await_settled(struct sl_runtime *self, const char *topology, uint64_t
 
 /* runtime_update.c */
 
+/* Tells what happens at the topology master from now on, until it is told to stop. SL_EUNAVAIL. */
+int sl__rt_watch(struct sl_runtime *self, const char *topology);
+void sl__rt_unwatch(struct sl_runtime *self);
+
 /* The change, as the topology master carries it out. */
 int sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
                   const struct sl_update_result **result);

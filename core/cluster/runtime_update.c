@@ -44,6 +44,28 @@ watch_events(struct sl_runtime *self)
 }
 
 int
+sl__rt_watch(struct sl_runtime *self, const char *topology)
+{
+    int rc = sl__rt_ask(self, topology, SL_TM_STATUS, &(struct sl_control_request){0},
+                        self->options.timeout_ms);
+    if (rc != 0) {
+        return rc;
+    }
+    self->seen_events = self->status.event_count;
+    if (self->options.progress != NULL && sl__rt_connect(self, &self->watched) == 0) {
+        watch_events(self);
+    }
+    return 0;
+}
+
+void
+sl__rt_unwatch(struct sl_runtime *self)
+{
+    sl_rpc_gateway_free(self->watched);
+    self->watched = NULL;
+}
+
+int
 sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
               const struct sl_update_result **result)
 {
@@ -55,14 +77,12 @@ sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
     if (rc == 0) {
         rc = sl_stored_plan_encode(change->proposed, &new_plan);
     }
-    if (rc == 0) {
-        rc = sl__rt_ask(self, topology, SL_TM_STATUS, &(struct sl_control_request){0},
-                        self->options.timeout_ms);
+    if (rc == 0 && !change->is_dry_run) {
+        rc = sl__rt_watch(self, topology);
     }
     if (rc != 0) {
         goto out;
     }
-    self->seen_events = self->status.event_count;
     struct sl_update_request request = {
         .current = old_plan.data,
         .current_size = old_plan.size,
@@ -73,10 +93,6 @@ sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
         .is_dry_run = change->is_dry_run,
     };
     sl_update_request_encode(&request, &body);
-    if (self->options.progress != NULL && !change->is_dry_run &&
-        sl__rt_connect(self, &self->watched) == 0) {
-        watch_events(self);
-    }
     rc = sl__rt_call(self, topology, SL_TM_UPDATE, &body,
                      change->lock_timeout_ms + change->drain_timeout_ms + UPDATE_MARGIN_MS);
     if (rc == 0) {
@@ -86,8 +102,7 @@ sl__rt_update(struct sl_runtime *self, const struct sl_runtime_change *change,
         *result = &self->result;
     }
 out:
-    sl_rpc_gateway_free(self->watched);
-    self->watched = NULL;
+    sl__rt_unwatch(self);
     sl_buf_destroy(&old_plan);
     sl_buf_destroy(&new_plan);
     sl_buf_destroy(&body);

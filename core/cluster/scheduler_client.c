@@ -64,12 +64,22 @@ library_restart(void *ctx, const char *topology, int32_t container, uint64_t tim
 
 /* Service mode. */
 
+/* The scheduler carries the change out; where slots are somebody else's business they are asked for
+ * first. */
 static int
 service_update(void *ctx, const struct sl_runtime_change *change,
                const struct sl_update_result **result)
 {
     struct scheduler_client *self = ctx;
-    return sl__rt_update(self->runtime, change, result);
+    struct sl_runtime_change whole = *change;
+    int rc = client_launcher(self);
+    if (rc == 0 && self->launcher.is_scheduling) {
+        whole.is_dry_run = true;
+        rc = self->launcher.on_update(self->launcher.self, &whole, result);
+        whole.proposed = &self->runtime->planned;
+        whole.is_dry_run = change->is_dry_run;
+    }
+    return rc != 0 ? rc : sl__rt_update(self->runtime, &whole, result);
 }
 
 /* The scheduler ends the topology; the launcher cleans up behind both. */

@@ -76,6 +76,71 @@ describe('a standalone cluster', function()
     assert.same({}, cluster.processes())
   end)
 
+  -- "s1 s2": the supervisors of all containers, sorted.
+  local function places_of(described)
+    local list = {}
+    for _, container in ipairs(described.containers) do list[#list + 1] = container.supervisor end
+    table.sort(list)
+    return table.concat(list, ' ')
+  end
+
+  local function plan_version() return document('describe', 'counts', '-o', 'json').plan_version end
+
+  it('keeps the rules of a topology, also when it changes', function()
+    cluster.master()
+    local supervisors = { cluster.supervisor(1, 3), cluster.supervisor(2, 3),
+      cluster.supervisor(3, 3) }
+    -- Ackers are tasks like others, and a lone topology master takes a slot.
+    ok('submit', script, '--set', 'containers=4', '--set', 'ackers=2', '--set', 'master_alone=true')
+    local described = until_described(all_run)
+    assert.equal(4, #described.containers)
+    local tasks = 0
+    for _, container in ipairs(described.containers) do tasks = tasks + #container.tasks end
+    assert.equal(6, tasks)
+    ok('kill', 'counts')
+    ok('submit', script)
+    assert.equal('s1 s2 s3', places_of(until_described(all_run)))
+    for _, mode in ipairs({ 'keep', 'minimal' }) do
+      local refused = run('update', 'counts', '--mode', mode)
+      assert.equal(4, refused.code)
+      assert.matches('there is nothing to do', refused.stderr, 1, true)
+    end
+    assert.equal(1, plan_version())
+    -- A supervisor is drained: it comes back as one that takes nothing new, and all moves away.
+    supervisors[1]:signal('TERM')
+    supervisors[1]:wait()
+    cluster.supervisor(1, 3, '--drained')
+    local dry = document('update', 'counts', '--mode', 'keep', '--dry-run', '-o', 'json')
+    assert.is_true(#dry.moves > 0)
+    assert.equal(1, plan_version())
+    ok('update', 'counts', '--mode', 'keep')
+    described = until_described(all_run)
+    assert.is_nil(places_of(described):find('s1', 1, true))
+    for _, item in ipairs(cluster.processes()) do
+      assert.is_nil(item.text:find('--supervisor%zs1%z'))
+    end
+    -- The scheduler's endpoint carries out what masters planned.
+    ok('update', 'counts', '--parallelism', 'count=5', '--set', 'scheduler_service=true')
+    assert.equal(5, document('describe', 'counts', '-o', 'json').components[2].parallelism)
+    ok('kill', 'counts', '--set', 'scheduler_service=true')
+    assert.same({}, cluster.processes())
+  end)
+
+  it('packs and repacks where a packer makes the containers', function()
+    cluster.master()
+    cluster.supervisor(1, 3)
+    cluster.supervisor(2, 3)
+    ok('submit', script, '--set', 'scheduler=packed', '--set', 'containers=2')
+    local before = by_id(until_described(all_run), 'pid')
+    assert.equal(0, document('update', 'counts', '--parallelism', 'count=+3', '-o', 'json').moved)
+    assert.same(before, by_id(until_described(all_run), 'pid'))
+    ok('update', 'counts', '--containers', '3')
+    assert.equal(3, #until_described(all_run).containers)
+    ok('kill', 'counts', '--wait', '30s')
+    cluster.check_outcome()
+    assert.same({}, cluster.processes())
+  end)
+
   it('refuses what can not be placed, and leaves nothing of it', function()
     assert.equal(5, run('submit', script, '--timeout', '1s').code)
     cluster.master()

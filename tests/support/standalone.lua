@@ -102,7 +102,7 @@ end
 function M.supervisor(number, slots, ...)
   local first = 10000 + (posix.unistd.getpid() * 37 % 900) * 10 + number * 3
   local started = daemon('supervisor', '--id', 's' .. number, '--ports',
-    ('%d-%d'):format(first, first + slots - 1), ...)
+    ('%d-%d'):format(first, first + slots - 1), '--cpu', '64', '--ram', '64GiB', ...)
   started:expect('stderr', 'is ready')
   return started
 end

@@ -14,6 +14,9 @@ local scheduling = require 'streamlua.scheduling'
 
 local M = {}
 
+-- The topology master's task beside a packer's, which grow by max + 1 and never get there.
+local PACKED_MASTER = 2000000000
+
 --- True for the schedulers that masters have; others are user code, which they never load.
 ---@param name string
 ---@return boolean
@@ -77,22 +80,21 @@ end
 ---@return table plan
 function M.first_plan(plan, schedule)
   if schedule.scheduler == 'packed' then
-    local _, highest = instances_of(plan)
-    plan.master = { task = highest + 1 }
+    plan.master = { task = PACKED_MASTER }
     return plan
   end
   take_ids(plan, schedule.request)
-  plan.packing = schedule.scheduler
+  plan.packing = 'scheduler:' .. schedule.scheduler
   for _, component in ipairs(schedule.request.components) do
     if component.name == native.MASTER then plan.master = { task = component.tasks[1] } end
   end
   return plan
 end
 
---- Whether the containers of a running topology are the scheduler's, not a packer's.
+--- The scheduler that made the containers of a running topology; nil when a packer did.
 ---@param plan table
----@return boolean
-function M.is_scheduled(plan) return plan.packing ~= 'packed' and M.is_known(plan.packing) end
+---@return string?
+function M.scheduler_of(plan) return plan.packing:match('^scheduler:(.*)$') end
 
 -- The highest task and index stay free for ever: nobody takes what was somebody else's.
 local function grow(container, list, count, next_task)

@@ -717,7 +717,9 @@ test_a_dry_run_tells_the_slots_and_changes_nothing(void **state)
     assert_int_equal(update_words(4, true), 0);
     assert_int_equal(
         sl_master_update_result_decode(f->answer.data, f->answer.size, &f->arena, &result), 0);
-    assert_int_equal(result.result_size, 0);
+    struct sl_update_result told;
+    assert_int_equal(sl_update_result_decode(result.result, result.result_size, &f->arena, &told),
+                     0);
     assert_int_equal(
         sl_stored_plan_decode(result.proposed, result.proposed_size, &f->arena, &planned), 0);
     assert_int_equal(planned.version, 2);
@@ -726,6 +728,21 @@ test_a_dry_run_tells_the_slots_and_changes_nothing(void **state)
     get_plan(&plan);
     assert_int_equal(plan.version, 1);
     assert_int_equal(f->started, 3);
+}
+
+static void
+test_a_change_that_changes_nothing_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct sl_stored_plan plan;
+    world.workers = 3;
+    assert_int_equal(submit_words(3), 0);
+    assert_true(await_settled(f).is_settled);
+    assert_int_equal(update_words(3, false), SL_ECONFLICT);
+    assert_non_null(strstr(f->reason, "nothing to do"));
+    assert_int_equal(update_words(3, true), SL_ECONFLICT);
+    get_plan(&plan);
+    assert_int_equal(plan.version, 1);
 }
 
 static void
@@ -902,6 +919,7 @@ main(void)
         TEST(test_a_second_kill_brings_the_end_forward_only),
         TEST(test_a_topology_is_killed_while_it_changes),
         TEST(test_a_dry_run_tells_the_slots_and_changes_nothing),
+        TEST(test_a_change_that_changes_nothing_is_refused),
         TEST(test_a_change_keeps_the_workers_and_the_next_one_starts_from_it),
         TEST(test_what_died_with_its_supervisor_runs_elsewhere),
         TEST(test_a_worker_that_outlives_its_supervisor_stays),

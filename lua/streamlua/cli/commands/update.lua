@@ -89,11 +89,13 @@ end
 -- What masters are asked for: the tasks, and where a packer made them the containers.
 local function propose_to_masters(context, args, topology, changes)
   local plan, failure
-  if placement.is_scheduled(topology.plan) then
+  if placement.scheduler_of(topology.plan) then
     plan, failure = placement.resize(topology.plan, changes)
   else
+    -- A container without tasks would be no worker, so a number of containers means to even out.
     plan, failure = change.propose(topology.described, plans.shown(topology.plan),
-      { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })
+      { changes = changes, containers = args.containers, packing = args.packing,
+        mode = args.mode or args.containers and 'minimal' or nil })
   end
   if not plan then context:fail_with(failure) end
   local proposed, groups_moved = plans.rebalance(plan, topology.plan)
@@ -104,9 +106,8 @@ end
 -- How it is to be scheduled from now on; nil: as before.
 local function schedule_of(context, args, topology)
   if not args.containers or not running.is_scheduled(context) then return nil end
-  local scheduled = placement.is_scheduled(topology.plan)
   return context:check(placement.schedule(topology.described,
-    scheduled and topology.plan.packing or 'packed', { containers = args.containers }))
+    placement.scheduler_of(topology.plan) or 'packed', { containers = args.containers }))
 end
 
 -- A process that serves others loads no code of theirs: only packers that are built in.
