@@ -27,14 +27,8 @@ _Static_assert(sizeof(struct sl_words) == 16 + SL_WORDS_PLACES * sizeof(struct s
                "the sizes in words.abi.h");
 _Static_assert(sizeof(struct sl_word_run) == 16 + 3 * 4 * SL_WORDS_IN_RUN,
                "the sizes in words.abi.h");
-_Static_assert(SL_WORDS_PLACES == 1 << 13, "the shift in key_place");
+_Static_assert(SL_WORDS_PLACES == 1 << 13, "the shift in first_place");
 _Static_assert(AHEAD == 3 * CHUNK, "the chunks of a key");
-
-/* A word as it is looked up: its bytes with zeros behind them. */
-struct key {
-    uint64_t bytes[3];
-    uint64_t len;
-};
 
 static inline uint64_t
 chunk_at(const char *at)
@@ -58,54 +52,54 @@ blanks_of(uint64_t bytes)
     return ((from_tab & ~above_return) | ~no_space) & ~bytes & EACH(0x80);
 }
 
-/* Takes a chunk of a word that may end in it; returns whether it does. */
-static inline bool
-key_take(struct key *key, int chunk, const char *at)
+/* The bytes in front of the lowest blank, zeros behind them. */
+static inline uint64_t
+before(uint64_t bytes, uint64_t blanks)
 {
-    uint64_t bytes = chunk_at(at + chunk * CHUNK);
-    uint64_t blanks = blanks_of(bytes);
-    if (blanks == 0) {
-        key->bytes[chunk] = bytes;
-        return false;
-    }
-    /* Everything below the lowest blank. */
-    key->bytes[chunk] = bytes & (((blanks & -blanks) >> 7) - 1);
-    key->len = (uint64_t)(chunk * CHUNK + (__builtin_ctzll(blanks) >> 3));
-    return true;
+    return bytes & (((blanks & -blanks) >> 7) - 1);
 }
 
-/* The first of the places where a word may be. */
-static inline uint32_t
-key_place(const struct key *key)
+static inline uint64_t
+count_before(uint64_t blanks)
 {
-    uint64_t mixed = key->bytes[0] ^ (key->bytes[1] << 23 | key->bytes[1] >> 41) ^
-                     (key->bytes[2] << 41 | key->bytes[2] >> 23);
+    return (uint64_t)__builtin_ctzll(blanks) >> 3;
+}
+
+/* The first of the places where a word may be, by its bytes with zeros behind them. */
+static inline uint32_t
+first_place(uint64_t first, uint64_t second, uint64_t third)
+{
+    uint64_t mixed = first ^ (second << 23 | second >> 41) ^ (third << 41 | third >> 23);
     /* The highest bits depend on all others. */
     return (uint32_t)((mixed * UINT64_C(0x9e3779b97f4a7c15)) >> 51);
 }
 
 static inline bool
-is_same(const struct sl_known_word *word, const struct key *key)
+is_same(const struct sl_known_word *word, uint64_t first, uint64_t second, uint64_t third,
+        uint64_t len)
 {
-    return word->len == key->len && word->bytes[0] == key->bytes[0] &&
-           word->bytes[1] == key->bytes[1] && word->bytes[2] == key->bytes[2];
+    return word->len == len && word->bytes[0] == first && word->bytes[1] == second &&
+           word->bytes[2] == third;
 }
 
 /* The number of a word that is not in its first place; 0 when it has none and there is none. */
 static __attribute__((noinline)) int32_t
-find_or_add(struct sl_words *self, const struct key *key, struct sl_word_run *run)
+find_or_add(struct sl_words *self, uint64_t first, uint64_t second, uint64_t third, uint64_t len,
+            int32_t *has_new)
 {
-    uint32_t first = key_place(key);
+    uint32_t start = first_place(first, second, third);
     for (uint32_t i = 0; i < BUCKET; i++) {
-        uint32_t at = (first & ~(uint32_t)(BUCKET - 1)) | ((first + i) & (BUCKET - 1));
+        uint32_t at = (start & ~(uint32_t)(BUCKET - 1)) | ((start + i) & (BUCKET - 1));
         struct sl_known_word *word = &self->words[at];
-        if (is_same(word, key)) {
+        if (is_same(word, first, second, third, len)) {
             return (int32_t)at + 1;
         }
         if (word->len == 0) {
-            memcpy(word->bytes, key->bytes, sizeof(word->bytes));
-            word->len = key->len;
-            run->has_new = 1;
+            word->bytes[0] = first;
+            word->bytes[1] = second;
+            word->bytes[2] = third;
+            word->len = len;
+            *has_new = 1;
             return (int32_t)at + 1;
         }
     }
@@ -133,20 +127,43 @@ take_known(struct sl_words *self, struct sl_word_run *run, const char *bytes, in
            int32_t at, int32_t stop)
 {
     while (at < stop) {
-        struct key key = {0};
-        bool is_whole = key_take(&key, 0, bytes + at);
-        if (is_whole && key.len == 0) {
+        const char *word = bytes + at;
+        uint64_t first = chunk_at(word);
+        uint64_t second = 0;
+        uint64_t third = 0;
+        uint64_t blanks = blanks_of(first);
+        uint64_t len;
+        if (blanks & 0x80) {
             at++;
             continue;
         }
-        if (run->count == SL_WORDS_IN_RUN ||
-            !(is_whole || key_take(&key, 1, bytes + at) || key_take(&key, 2, bytes + at))) {
+        if (run->count == SL_WORDS_IN_RUN) {
             break;
         }
-        uint32_t first = key_place(&key);
-        int32_t place =
-            is_same(&self->words[first], &key) ? (int32_t)first + 1 : find_or_add(self, &key, run);
-        int32_t end = at + (int32_t)key.len;
+        if (blanks != 0) {
+            first = before(first, blanks);
+            len = count_before(blanks);
+        } else {
+            second = chunk_at(word + CHUNK);
+            blanks = blanks_of(second);
+            if (blanks != 0) {
+                second = before(second, blanks);
+                len = CHUNK + count_before(blanks);
+            } else {
+                third = chunk_at(word + 2 * CHUNK);
+                blanks = blanks_of(third);
+                if (blanks == 0) {
+                    break;
+                }
+                third = before(third, blanks);
+                len = 2 * CHUNK + count_before(blanks);
+            }
+        }
+        uint32_t start = first_place(first, second, third);
+        int32_t place = is_same(&self->words[start], first, second, third, len)
+                            ? (int32_t)start + 1
+                            : find_or_add(self, first, second, third, len, &run->has_new);
+        int32_t end = at + (int32_t)len;
         run_add(run, place, offset + at, offset + end);
         /* A blank ended it. */
         at = end + 1;

@@ -137,7 +137,7 @@ local function pick_text(route)
   return (([[
 local o
 if type(V) == 'string' then
-  o = C.sl_abi_route_string(route, V, #V)
+  o = route_string(V)
 elseif type(V) == 'number' then
   o = C.sl_abi_route_number(route, V)
 else
@@ -164,7 +164,7 @@ local function choose_text(emitter)
 end
 
 local PREFIX = [[
-local ffi, C, task, emitter, route, outbox, h = ...
+local ffi, C, task, emitter, route, outbox, route_string, h = ...
 local cast, copy, type, band = ffi.cast, ffi.copy, type, bit.band
 local record_p, bytes_p = ffi.typeof('struct sl_record *'), ffi.typeof('uint8_t *')
 local NIL, NUMBER, STRING = C.SL_VALUE_NIL, C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
@@ -274,6 +274,31 @@ task.emits = task.emits + 1
 end]],
 }
 
+-- Keys that were routed before, at most so many and none longer than so many bytes; and how often others
+-- are routed by C before those are forgotten, so that keys which never come again cost little.
+local KNOWN_MAX, KNOWN_BYTES, WAIT_WHEN_FULL = 8192, 64, 65536
+
+-- The way of a string by a route with one key: a function(key) -> outbox. A key group never changes its
+-- task while a route lives.
+local function string_router(route)
+  if route.grouping ~= C.SL_GROUPING_FIELDS then
+    return function(key) return C.sl_abi_route_string(route, key, #key) end
+  end
+  local known, count, wait = {}, 0, WAIT_WHEN_FULL
+  local function look_up(key)
+    local outbox = C.sl_abi_route_string(route, key, #key)
+    if count < KNOWN_MAX then
+      if #key <= KNOWN_BYTES then known[key], count = outbox, count + 1 end
+    elseif wait > 0 then
+      wait = wait - 1
+    else
+      known, count, wait = {}, 0, WAIT_WHEN_FULL
+    end
+    return outbox
+  end
+  return function(key) return known[key] or look_up(key) end
+end
+
 local function is_single(emitter)
   if emitter.route_count ~= 1 or emitter.is_direct ~= 0 then return false end
   local route = C.sl_abi_emitter_route(emitter, 0)
@@ -311,7 +336,8 @@ function M.generate(task, emitter, kind, helpers)
   }
   text = text:gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=emit'))
-  return chunk(ffi, C, task, emitter, route, single and route.targets[0] or nil, helpers)
+  return chunk(ffi, C, task, emitter, route, single and route.targets[0] or nil,
+    single and string_router(route) or nil, helpers)
 end
 
 ---------------------------------------------------------------------------------------------------

@@ -400,3 +400,40 @@ ways.describe('groupings', function(way)
     assert.equal(emitted * 3 + emitted * 3, seen)
   end)
 end)
+
+describe('fields, of more keys than an emit remembers the way of', function()
+  local way = ways.simple()
+  after_each(way.clean)
+
+  it('gives each to the task that owns its group', function()
+    local counts, wrong, total = {}, 0, 0
+    local groups = 128
+    local t = streamlua.topology('many-keys', { key_groups = groups })
+    t:spout('source', streamlua.spout {
+      fields = { 'key' },
+      next_tuple = function(self, collector)
+        self.i = (self.i or 0) + 1
+        if self.i > 200 then return streamlua.DONE end
+        for k = 1, 500 do
+          -- Some come again all the time, others once.
+          collector:emit({ k % 5 == 0 and 'key' .. k or ('%d.%d'):format(self.i, k) })
+        end
+        collector:emit({ ('long'):rep(30) })
+      end,
+    })
+    t:bolt('sink', streamlua.bolt {
+      prepare = function(self, context) self.index = context.index end,
+      execute = function(self, tuple)
+        local group = streamlua.key_group(tuple.key, groups)
+        if math.floor(group / (groups / 4)) ~= self.index then wrong = wrong + 1 end
+        counts[self.index] = (counts[self.index] or 0) + 1
+        total = total + 1
+      end,
+    }, { parallelism = 4 }):fields('source', { 'key' })
+    local cluster = way.run(t):wait()
+    assert.same({}, cluster:errors())
+    assert.equal(0, wrong)
+    assert.equal(200 * 501, total)
+    for index = 0, 3 do assert.is_true(counts[index] > 20000) end
+  end)
+end)
