@@ -4,7 +4,7 @@
 local files = require 'support.files'
 local json = require 'streamlua.json'
 local posix = { dirent = require 'posix.dirent', signal = require 'posix.signal',
-  unistd = require 'posix.unistd', stat = require 'posix.sys.stat' }
+  poll = require 'posix.poll', unistd = require 'posix.unistd', stat = require 'posix.sys.stat' }
 local process = require 'support.process'
 
 local SCRIPT = [[
@@ -130,6 +130,63 @@ describe('a local topology that', function()
     assert.matches("error: topology 'faults': [^\n]+", text)
     assert.matches(' [156]\n{"topologies":%[%]}\n$', text)
     assert.same({}, processes())
+  end)
+
+  -- heron 7.2: what is asked of workers does not wait behind tuples.
+  it('is full of tuples is not changed and goes on, in bounded time', function()
+    local text = process.read_file(script)
+    process.write_file(script, (text:gsub('max_spout_pending = 10', 'acking = false')
+      :gsub('execute = function%(%) end', [[execute = function()
+        require('ffi').C.usleep(200000)
+      end, prepare = function() require('ffi').cdef('int usleep(unsigned us);') end]])))
+    ok('submit', script)
+    local result = run('update', 'faults', '--parallelism', 'sink=3', '--drain-timeout', '500ms')
+    assert.equal(8, result.code, result.stderr)
+    assert.matches('%d+ roots and tuples are still in flight after 500 ms', result.stderr)
+    local now = assert(json.decode(ok('describe', 'faults', '-o', 'json').stdout))
+    assert.equal(1, now.plan_version)
+    assert.equal('RUNNING', now.state)
+    ok('kill', 'faults')
+    nothing_is_left()
+  end)
+
+  -- Megabytes of a process.
+  local function resident(pid)
+    return tonumber(process.read_file(('/proc/%d/status'):format(pid)):match('VmRSS:%s+(%d+)')) / 1024
+  end
+
+  local function described() return json.decode(ok('describe', 'faults', '-o', 'json').stdout) end
+
+  it('has a worker that is stopped keeps its memory, and goes on with it', function()
+    local text = process.read_file(script)
+    process.write_file(script, (text:gsub('max_spout_pending = 10', 'acking = false')
+      :gsub('parallelism = 2', 'parallelism = 1')))
+    ok('submit', script)
+    local spout, sink
+    for _, container in ipairs(described().containers) do
+      if container.tasks[1].component == 'source' then spout = container else sink = container end
+    end
+    local function executed()
+      for _, component in ipairs(described().components) do
+        if component.name == 'sink' then return component.executed end
+      end
+    end
+    posix.signal.kill(sink.pid, posix.signal.SIGSTOP)
+    posix.poll.poll({}, 500)
+    local before = resident(spout.pid)
+    posix.poll.poll({}, 2500)
+    -- Unbounded, it takes some hundred MiB a second.
+    local grown = resident(spout.pid) - before
+    assert.is_true(grown < 30, grown)
+    posix.signal.kill(sink.pid, posix.signal.SIGCONT)
+    local first = executed()
+    local goes_on = false
+    for _ = 1, 60 * process.slowness do
+      goes_on = executed() > first
+      if goes_on then break end
+      posix.poll.poll({}, 500)
+    end
+    assert.is_true(goes_on)
   end)
 
   it('is asked for in a state of a newer version is refused', function()

@@ -399,10 +399,18 @@ describe('a local topology', function()
     local result = run('update', script, '--parallelism', 'count=3')
     assert.equal(4, result.code)
     assert.matches('differs', result.stderr)
+    -- The definition is what was submitted; the plan alone says how many there are.
+    local definition = [[local c = assert(require('streamlua.cluster').open({ logs = '.',
+      program = '', reader = true, state = os.getenv('STREAMLUA_STATE') }))
+      io.write(assert(c:load('counts')).definition)]]
+    local reader = files.write('definition.lua', definition)
+    local submitted = ok('exec', reader).stdout
+    assert.is_true(#submitted > 0)
     -- A paused topology is updated, too, and stays paused.
     local done = document('update', 'counts', '--parallelism', 'count=3', '-o', 'json')
     assert.equal(0, done.paused_ms)
     assert.equal('PAUSED', document('describe', 'counts', '-o', 'json').state)
+    assert.is_true(submitted == ok('exec', reader).stdout)
   end)
 
   it('takes one of two updates at once', function()

@@ -210,6 +210,64 @@ test_an_update_that_shrinks_ends_the_containers_that_are_left_over(void **state)
     assert_counts(f);
 }
 
+/* jstorm 7.11: whoever looks sees the last plan, however quickly they follow each other. */
+static void
+test_300_updates_in_a_row_end_with_the_last_plan(void **state)
+{
+    struct fixture *f = *state;
+    int32_t bolts = 2;
+    run(f);
+    fill_counts(f);
+    for (uint64_t version = 1; version <= 300; version++) {
+        int before = f->answers;
+        int32_t next = bolts % 3 + 1;
+        send_change(f, version, bolts, next, 3000);
+        UNTIL(f, f->answers > before);
+        assert_int_equal(f->result.status, SL_RPC_SUCCESS);
+        bolts = next;
+    }
+    assert_int_equal(stored_version(f), 301);
+    for (int32_t id = 1; id <= bolts + 1; id++) {
+        assert_int_equal(worker_of(f, id)->plan.plan_version, 301);
+    }
+    assert_true(all_active(f, true));
+    assert_counts(f);
+}
+
+/* jstorm 7.14: it comes back where it was. */
+static void
+test_a_worker_that_dies_again_and_again_keeps_its_container(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    for (int i = 0; i < 12; i++) {
+        launcher_restart(f, 2);
+        UNTIL(f, f->started == 4 + i);
+        UNTIL(f, sl_topology_master_is_settled(f->master) && worker_of(f, 2)->is_active);
+    }
+    assert_int_equal(stored_version(f), 1);
+    assert_int_equal(worker_of(f, 2)->plan.container_count, 3);
+}
+
+/* heron 7.15, 7.10: it ends, the next one leads, and no worker is started for it. */
+static void
+test_a_topology_master_whose_session_is_over_stops_leading(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    uint64_t token = f->leader_token;
+    sl_memory_server_expire(f->server, sl_state_store_session(f->master_node.store));
+    UNTIL(f, f->has_ended);
+    assert_int_equal(f->end_code, SL_EFENCED);
+    sl_topology_master_free(f->master);
+    master_start(f);
+    uint64_t from = sl_sim_now_ms(f->sim);
+    UNTIL(f, f->leader_token != 0 && f->leader_token != token);
+    UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+    assert_true(sl_sim_now_ms(f->sim) - from < 5000);
+    assert_int_equal(f->started, 3);
+}
+
 static void
 test_a_dry_run_says_what_would_move_and_touches_nothing(void **state)
 {
@@ -453,6 +511,9 @@ main(void)
         TEST(test_the_next_topology_master_takes_over_without_a_restart),
         TEST(test_an_update_moves_the_counts_and_keeps_the_workers),
         TEST(test_an_update_that_shrinks_ends_the_containers_that_are_left_over),
+        TEST(test_300_updates_in_a_row_end_with_the_last_plan),
+        TEST(test_a_worker_that_dies_again_and_again_keeps_its_container),
+        TEST(test_a_topology_master_whose_session_is_over_stops_leading),
         TEST(test_a_dry_run_says_what_would_move_and_touches_nothing),
         TEST(test_an_update_of_a_paused_topology_leaves_it_paused),
         TEST(test_an_update_whose_new_workers_fail_is_rolled_back),

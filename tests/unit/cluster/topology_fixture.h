@@ -74,7 +74,9 @@ struct fixture {
     bool has_ended;
     struct sl_launcher_listener launcher;
     struct fake_worker workers[WORKERS_MAX];
+    /* Workers that were started, as far as there is room to know them by; and all of them. */
     int started;
+    int births;
     int removed;
     /* Containers that the launcher has. */
     bool is_wanted[64];
@@ -335,18 +337,30 @@ worker_tell_leader(struct fake_worker *worker)
 static inline struct fake_worker *
 worker_start(struct fixture *f, int32_t container)
 {
-    assert_true(f->started < WORKERS_MAX);
-    struct fake_worker *worker = &f->workers[f->started++];
+    struct fake_worker *worker = f->workers;
+    if (f->started < WORKERS_MAX) {
+        worker = &f->workers[f->started++];
+    } else {
+        while (worker->is_alive) {
+            worker++;
+            assert_true(worker < f->workers + WORKERS_MAX);
+        }
+        memset(worker, 0, sizeof(*worker));
+    }
+    f->births++;
     struct sl_registration_config config = {100, 1000, 200, 200};
     struct sl_connection_listener listener = {
         .on_registered = worker_registered, .on_failure = worker_failed, .ctx = worker};
     worker->fixture = f;
     worker->container = container;
-    worker->pid = 1000 + (uint64_t)f->started;
+    worker->pid = 1000 + (uint64_t)f->births;
     worker->is_alive = true;
-    snprintf(worker->host, sizeof(worker->host), "127.0.1.%d", f->started);
-    snprintf(worker->address, sizeof(worker->address), "127.0.1.%d:800", f->started);
-    snprintf(worker->data_address, sizeof(worker->data_address), "127.0.1.%d:801", f->started);
+    snprintf(worker->host, sizeof(worker->host), "127.0.%d.%d", 1 + f->births / 250,
+             f->births % 250);
+    snprintf(worker->address, sizeof(worker->address), "127.0.%d.%d:800", 1 + f->births / 250,
+             f->births % 250);
+    snprintf(worker->data_address, sizeof(worker->data_address), "127.0.%d.%d:801",
+             1 + f->births / 250, f->births % 250);
     snprintf(worker->name, sizeof(worker->name), "container-%d", container);
     memset(worker->counts, -1, sizeof(worker->counts));
     memset(worker->staged, -1, sizeof(worker->staged));
@@ -359,14 +373,15 @@ worker_start(struct fixture *f, int32_t container)
                                                .method_count = array_size(worker_methods),
                                                .ctx = worker};
     assert_int_equal(sl_rpc_endpoint_start(worker->rpc, &worker->endpoint, &endpoint), 0);
-    worker->identity = (struct sl_register_peer){.topology = "words",
-                                                 .address = worker->address,
-                                                 .resource = worker->name,
-                                                 .process = worker->pid,
-                                                 .data_address = worker->data_address,
-                                                 .container = container,
-                                                 .identity = {(uint8_t)f->started},
-                                                 .pid = worker->pid};
+    worker->identity =
+        (struct sl_register_peer){.topology = "words",
+                                  .address = worker->address,
+                                  .resource = worker->name,
+                                  .process = worker->pid,
+                                  .data_address = worker->data_address,
+                                  .container = container,
+                                  .identity = {(uint8_t)f->births, (uint8_t)(f->births >> 8)},
+                                  .pid = worker->pid};
     assert_int_equal(sl_connection_worker_to_master(&worker->link, worker->rpc, &config,
                                                     &worker->identity, &listener),
                      0);
