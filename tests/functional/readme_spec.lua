@@ -1,5 +1,6 @@
 -- labels: short
 -- Everything that README.md shows works as it is shown.
+local posix = { unistd = require 'posix.unistd' }
 local process = require 'support.process'
 local topologies = require 'support.topologies'
 
@@ -60,6 +61,24 @@ describe('README.md', function()
     end)
   end)
 
+
+  it('shows how to run one on a cluster', function()
+    process.with_folder(function(folder)
+      -- Slots that nobody else on this machine is likely to have.
+      local first = 26000 + posix.unistd.getpid() * 31 % 600 * 10
+      local text = commands[4]:gsub('build/streamlua', "'" .. process.binary:gsub('%%', '%%%%') .. "'")
+        :gsub('6800%-6803', ('%d-%d'):format(first, first + 3))
+        :gsub('6810%-6813', ('%d-%d'):format(first + 4, first + 7))
+      local r = process.run({ '-ec', text .. '\nwait' }, { program = 'bash', cwd = process.root,
+        env = { STREAMLUA_STATE = 'localfs:' .. folder } })
+      assert.matches('wordcount: running', r.stdout)
+      assert.matches('wordcount: plan 1 %-> 2', r.stdout)
+      assert.matches('wordcount: killed\n$', r.stdout)
+      local left = process.run({ 'list', '-o', 'json' },
+        { env = { STREAMLUA_STATE = 'localfs:' .. folder, STREAMLUA_CLUSTER = 'standalone' } })
+      assert.equal('{"topologies":[]}\n', left.stdout)
+    end)
+  end)
   it('names scripts that are there', function()
     for script in commands[1]:gmatch('scripts/%w+') do
       assert.equal(0, process.run({ '-x', script }, { program = 'test' }).code, script)

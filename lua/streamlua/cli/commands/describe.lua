@@ -27,15 +27,24 @@ end
 
 local function print_containers(context, document)
   local right, rows = 'right', {}
+  local columns = { { title = 'CONTAINER', align = right }, 'STATE',
+    { title = 'PID', align = right }, { title = 'RESTARTS', align = right } }
+  local has_slots = false
+  for _, item in ipairs(document.containers) do
+    has_slots = has_slots or (item.supervisor or '') ~= ''
+  end
+  if has_slots then columns[#columns + 1] = 'SUPERVISOR' end
+  columns[#columns + 1] = 'TASKS'
   for i, item in ipairs(document.containers) do
     local tasks = {}
     for k, task in ipairs(item.tasks) do
       tasks[k] = ('%s[%d]'):format(task.component, task.index)
     end
-    rows[i] = { item.id, item.state, item.pid or '-', item.restarts, table.concat(tasks, ' ') }
+    rows[i] = { item.id, item.state, item.pid or '-', item.restarts }
+    if has_slots then table.insert(rows[i], item.supervisor) end
+    table.insert(rows[i], table.concat(tasks, ' '))
   end
-  context:print_table({ { title = 'CONTAINER', align = right }, 'STATE',
-    { title = 'PID', align = right }, { title = 'RESTARTS', align = right }, 'TASKS' }, rows)
+  context:print_table(columns, rows)
 end
 
 local function print_text(context, document)
