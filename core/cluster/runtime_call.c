@@ -11,7 +11,8 @@
  * for each. */
 
 enum {
-    /* How long a command waits for a topology master that is being started anew. */
+    /* How long a command waits for a topology master that is being started anew, beside the
+     * session of a dead one, which ends by itself. */
     LEADER_MS = 5000,
     /* The same when there is no process that could start one. */
     STEP_MS = 500,
@@ -148,13 +149,24 @@ sl__rt_is_hopeful(const struct sl_runtime *self, const char *topology)
     return strcmp(self->launcher, "local") != 0 || sl__rt_find_presence(self, topology).is_led;
 }
 
+/* Who only looks tells that nobody leads. */
+static uint64_t
+patience_ms(const struct sl_runtime *self, const char *topology)
+{
+    bool is_in_session = strncmp(self->state_url, "zookeeper:", strlen("zookeeper:")) == 0 &&
+                         !self->options.is_reader && self->options.timeout_ms >= SL_RUNTIME_STEP_MS;
+    if (!sl__rt_is_hopeful(self, topology)) {
+        return STEP_MS;
+    }
+    return LEADER_MS + (is_in_session ? (uint64_t)self->settings.zookeeper_session_timeout_ms : 0);
+}
+
 int
 sl__rt_call(struct sl_runtime *self, const char *topology, uint32_t method,
             const struct sl_buf *body, uint64_t limit_ms)
 {
     static const bool never = false;
-    uint64_t until =
-        sl_loop_now_ms(self->loop) + (sl__rt_is_hopeful(self, topology) ? LEADER_MS : STEP_MS);
+    uint64_t until = sl_loop_now_ms(self->loop) + patience_ms(self, topology);
     for (;;) {
         uint64_t now = sl_loop_now_ms(self->loop);
         int rc = find_endpoint(self, topology, now < until ? until - now : 1);

@@ -78,6 +78,14 @@ describe('a standalone cluster on ZooKeeper', function()
     local described = until_described(all_run)
     assert.same(before, by_id(described, 'pid'))
     check_flow(folder)
+    -- Nobody leads the topology until the session of its topology master is over: commands wait.
+    for _, item in ipairs(cluster.processes()) do
+      local is_leader = item.text:find('topology-master', 1, true)
+      if is_leader then posix.signal.kill(item.pid, posix.signal.SIGKILL) end
+    end
+    ok('deactivate', 'counts')
+    ok('activate', 'counts')
+    check_flow(folder)
     -- A supervisor dies, and later a worker that it had started: that one runs elsewhere then.
     local victim, other = unpack(without_source(described))
     local lost = by_id(described, 'supervisor')[victim]
