@@ -49,6 +49,8 @@ struct sl_cluster_submission {
      * and the enum sl_sched_scheduler. NULL elsewhere. */
     const struct sl_sched_request *schedule;
     int32_t scheduler;
+    /* Where masters schedule: only the plan is made. */
+    bool is_dry_run;
 };
 
 /* A change of what runs. Everything is borrowed for the call. */
@@ -98,10 +100,12 @@ int32_t sl_abi_cluster_package(struct sl_cluster *cluster, const char *topology,
 /*
  * Stores a topology, starts its processes and waits until all its tasks run. SL_EEXIST: there is
  * one of that name. SL_EUSER: it can not start, and nothing of it is left. SL_ETIMEOUT: not all run
- * yet, the message names what is missing, and it goes on starting.
+ * yet, the message names what is missing, and it goes on starting. Of a dry run *planned is the
+ * plan that masters made, valid until the next call of this client; else NULL.
  */
 int32_t sl_abi_cluster_submit(struct sl_cluster *cluster,
-                              const struct sl_cluster_submission *submission);
+                              const struct sl_cluster_submission *submission,
+                              const struct sl_stored_plan **planned);
 
 /*
  * Asks the topology master how the topology is. *status is valid until the next call of this

@@ -150,12 +150,13 @@ schedule_of(const struct sl_sched_request *request, int32_t scheduler,
 }
 
 int32_t
-sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submission *submission)
+sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submission *submission,
+                      const struct sl_stored_plan **planned)
 {
     int rc = need(cluster != NULL && submission != NULL && submission->topology != NULL &&
                       submission->definition != NULL && submission->cwd != NULL &&
-                      submission->user != NULL,
-                  "a client, a name, a definition, a folder and a user are");
+                      submission->user != NULL && planned != NULL,
+                  "a client, a name, a definition, a folder, a user and a place for a plan are");
     if (rc == 0) {
         rc = need(is_plan(submission->plan) && is_package(submission->package),
                   "a plan and a package are");
@@ -177,8 +178,11 @@ sl_abi_cluster_submit(struct sl_cluster *cluster, const struct sl_cluster_submis
         .is_active = submission->is_active,
         .timeout_ms = milliseconds(submission->timeout_ms),
         .schedule = schedule_of(submission->schedule, submission->scheduler, &schedule),
+        .is_dry_run = submission->is_dry_run,
     };
-    return sl_runtime_run(cluster->runtime, &request, &answer);
+    rc = sl_runtime_run(cluster->runtime, &request, &answer);
+    *planned = answer.planned;
+    return rc;
 }
 
 int32_t

@@ -57,6 +57,17 @@ standalone_on_kill(void *ctx, const struct sl_runtime_kill *kill)
 
 /* Submitting. */
 
+/* The plan that a master answered with. */
+static int
+read_planned(struct sl_runtime *runtime, const uint8_t *data, size_t size)
+{
+    sl_arena_reset(&runtime->planned_arena);
+    const uint8_t *copy = sl_arena_memdup(&runtime->planned_arena, data, size);
+    int rc = sl_stored_plan_decode(copy, size, &runtime->planned_arena, &runtime->planned);
+    runtime->has_planned = rc == 0;
+    return rc;
+}
+
 static int
 encode_submission(const struct sl_runtime_submission *submission, struct sl_buf *out)
 {
@@ -86,6 +97,7 @@ encode_submission(const struct sl_runtime_submission *submission, struct sl_buf 
             .host = host,
             .is_active = submission->is_active,
             .time_limit_ms = submission->timeout_ms,
+            .is_dry_run = submission->is_dry_run,
         };
         sl_master_submit_encode(&message, out);
     }
@@ -142,7 +154,11 @@ standalone_on_schedule(void *ctx, const struct sl_runtime_submission *submission
         return sl_err_set(SL_EINVAL, "a submission to masters says how it is to be scheduled");
     }
     int rc = schedule_store(self->runtime, submission);
-    if (rc != 0) {
+    if (rc == 0 && submission->is_dry_run) {
+        rc = read_planned(self->runtime, self->runtime->outcome.value.data,
+                          self->runtime->outcome.value.size);
+    }
+    if (rc != 0 || submission->is_dry_run) {
         return rc;
     }
     rc = sl__rt_await_settled(self->runtime, topology, submission->timeout_ms);
@@ -198,20 +214,22 @@ static int
 read_result(struct sl_runtime *runtime, const struct sl_update_result **result)
 {
     struct sl_master_update_result answer;
+    struct sl_arena arena;
+    sl_arena_create(&arena, 0, 0);
     sl_arena_reset(&runtime->answer_arena);
-    sl_arena_reset(&runtime->planned_arena);
-    int rc = sl_master_update_result_decode(
-        runtime->outcome.value.data, runtime->outcome.value.size, &runtime->planned_arena, &answer);
+    int rc = sl_master_update_result_decode(runtime->outcome.value.data,
+                                            runtime->outcome.value.size, &arena, &answer);
     if (rc == 0) {
-        rc = sl_stored_plan_decode(answer.proposed, answer.proposed_size, &runtime->planned_arena,
-                                   &runtime->planned);
-        runtime->has_planned = rc == 0;
+        rc = read_planned(runtime, answer.proposed, answer.proposed_size);
     }
     if (rc == 0 && answer.result_size > 0) {
-        rc = sl_update_result_decode(answer.result, answer.result_size, &runtime->answer_arena,
+        const uint8_t *copy =
+            sl_arena_memdup(&runtime->answer_arena, answer.result, answer.result_size);
+        rc = sl_update_result_decode(copy, answer.result_size, &runtime->answer_arena,
                                      &runtime->result);
         *result = &runtime->result;
     }
+    sl_arena_destroy(&arena);
     return rc;
 }
 

@@ -5,7 +5,8 @@
  *
  *     method (rpc/messages.h)   body                      answer
  *     SL_MASTER_SUBMIT          sl_master_piece of an     empty: it is stored and its topology
- *                               sl_master_submit          master was started
+ *                               sl_master_submit          master was started; of a dry run the
+ *                                                         bytes of the plan
  *     SL_MASTER_UPDATE          sl_master_piece of an     sl_master_update_result
  *                               sl_master_update
  *     SL_MASTER_KILL            sl_master_kill            empty: nothing is left of it
@@ -62,6 +63,7 @@ struct sl_master_submit {
     const char *host;
     bool is_active;
     uint64_t time_limit_ms;
+    bool is_dry_run;
 };
 
 struct sl_master_update {

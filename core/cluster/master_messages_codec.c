@@ -325,6 +325,7 @@ sl_master_submit_encode(const struct sl_master_submit *from, struct sl_buf *out)
     message.host = sl_pb_text(from->host);
     message.is_active = from->is_active;
     message.time_limit_ms = from->time_limit_ms;
+    message.is_dry_run = from->is_dry_run;
     sl_message_pack(&message.base, out);
 }
 
@@ -352,6 +353,7 @@ sl_master_submit_decode(const uint8_t *data, size_t size, struct sl_arena *arena
         .host = message->host,
         .is_active = message->is_active,
         .time_limit_ms = message->time_limit_ms,
+        .is_dry_run = message->is_dry_run,
     };
     return check_name("topology name", to->topology);
 }

@@ -328,9 +328,13 @@ submit(struct sl_master *self, struct sl_rpc_request *request, struct sl_buf *by
              (long long)sl_clock_wall_ms(sl_loop_clock(self->loop)));
     sl_free(event->topology);
     event->topology = sl_strdup(event->submit.topology);
-    event->topology_id = sl_strdup(id);
     sl__master_event_limit(event, event->submit.time_limit_ms > 0 ? event->submit.time_limit_ms
                                                                   : DEFAULT_LIMIT_MS);
+    if (event->submit.is_dry_run) {
+        sl__master_event_push(event);
+        return;
+    }
+    event->topology_id = sl_strdup(id);
     struct folder_job *job = sl_calloc(1, sizeof(*job));
     job->master = self;
     job->event = event;
@@ -535,5 +539,9 @@ new_store(struct sl__master_event *event)
 void
 sl__master_new_assigned(struct sl__master_event *event)
 {
-    new_store(event);
+    if (event->submit.is_dry_run) {
+        sl__master_event_done(event, &event->plan_bytes);
+    } else {
+        new_store(event);
+    }
 }

@@ -111,7 +111,8 @@ run_set_active(struct sl_runtime *self, const struct sl_runtime_request *request
 }
 
 static int
-run_submit(struct sl_runtime *self, const struct sl_runtime_submission *submission)
+run_submit(struct sl_runtime *self, const struct sl_runtime_submission *submission,
+           struct sl_runtime_answer *answer)
 {
     struct sl_client_launcher launcher;
     int rc = sl__rt_check_name(submission->topology);
@@ -121,11 +122,13 @@ run_submit(struct sl_runtime *self, const struct sl_runtime_submission *submissi
     if (rc != 0) {
         return rc;
     }
+    self->has_planned = false;
     rc = launcher.initialize(launcher.self, self);
     if (rc == 0) {
         rc = launcher.on_schedule(launcher.self, submission);
     }
     launcher.close(launcher.self);
+    answer->planned = self->has_planned ? &self->planned : NULL;
     return rc;
 }
 
@@ -183,7 +186,7 @@ sl_runtime_run(struct sl_runtime *self, const struct sl_runtime_request *request
     memset(answer, 0, sizeof(*answer));
     switch (request->command) {
     case SL_RUNTIME_SUBMIT:
-        return run_submit(self, &request->submission);
+        return run_submit(self, &request->submission, answer);
     case SL_RUNTIME_KILL:
         return run_kill(self, &request->kill);
     case SL_RUNTIME_ACTIVATE:

@@ -63,6 +63,8 @@ struct sl_runtime_submission {
     uint64_t timeout_ms;
     /* How it is to be scheduled, where masters schedule; NULL elsewhere. */
     const struct sl_schedule_template *schedule;
+    /* Where masters schedule: only the plan is made. */
+    bool is_dry_run;
 };
 
 struct sl_runtime_change {
@@ -117,7 +119,8 @@ struct sl_runtime_answer {
     bool was_so;
     /* UPDATE; valid until the next call. Of a dry run what would move, or NULL. */
     const struct sl_update_result *update;
-    /* UPDATE: the plan with the slots that masters chose, or NULL; as long. */
+    /* UPDATE, and SUBMIT as a dry run: the plan with the slots that masters chose, or NULL; as
+     * long. */
     const struct sl_stored_plan *planned;
 };
 

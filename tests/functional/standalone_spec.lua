@@ -90,6 +90,10 @@ describe('a standalone cluster', function()
     cluster.master()
     local supervisors = { cluster.supervisor(1, 3), cluster.supervisor(2, 3),
       cluster.supervisor(3, 3) }
+    local placed = document('submit', script, '--dry-run', '-o', 'json')
+    assert.equal(3, #placed.containers)
+    assert.equal('s1 s2 s3', places_of(placed))
+    assert.same({ topologies = {} }, document('list', '-o', 'json'))
     -- Ackers are tasks like others, and a lone topology master takes a slot.
     ok('submit', script, '--set', 'containers=4', '--set', 'ackers=2', '--set', 'master_alone=true')
     local described = until_described(all_run)

@@ -117,14 +117,7 @@ local function set_schedule(struct, schedule)
   return prepared
 end
 
---- Submits a topology and waits until all its tasks run. `wanted`: name, definition (bytes), plan
---- (document with key groups), components (their names in order), package (of
---- streamlua.cluster.package), cwd, user, active, timeout_ms; where masters schedule also `schedule`
---- (of streamlua.cluster.placement).
----@param wanted table
----@return boolean? done
----@return streamlua.Error?
-function Client:submit(wanted)
+local function submit(self, wanted, is_dry_run)
   local plan, plan_keep = plans.to_struct(wanted.plan, wanted.components)
   local package, package_keep = packages.to_struct(wanted.package)
   local submission = ffi.new('struct sl_cluster_submission')
@@ -133,11 +126,29 @@ function Client:submit(wanted)
   submission.plan, submission.package = plan, package
   submission.cwd, submission.user = wanted.cwd, wanted.user
   submission.is_active, submission.timeout_ms = wanted.active, wanted.timeout_ms
+  submission.is_dry_run = is_dry_run
   local schedule_keep = set_schedule(submission, wanted.schedule)
-  local rc = C.sl_abi_cluster_submit(self.pointer, submission)
+  local planned = ffi.new('const struct sl_stored_plan *[1]')
+  local rc = C.sl_abi_cluster_submit(self.pointer, submission, planned)
   if rc < 0 then return err.last() end
+  if is_dry_run then return (plans.from_struct(planned[0])) end
   return plan_keep ~= nil and package_keep ~= nil and (schedule_keep ~= nil or not wanted.schedule)
 end
+
+--- Submits a topology and waits until all its tasks run. `wanted`: name, definition (bytes), plan
+--- (document with key groups), components (their names in order), package (of
+--- streamlua.cluster.package), cwd, user, active, timeout_ms; where masters schedule also `schedule`
+--- (of streamlua.cluster.placement).
+---@param wanted table
+---@return boolean? done
+---@return streamlua.Error?
+function Client:submit(wanted) return submit(self, wanted, false) end
+
+--- The plan that masters would make of a submission with a `schedule`; nothing starts.
+---@param wanted table as submit's
+---@return table? plan
+---@return streamlua.Error?
+function Client:place(wanted) return submit(self, wanted, true) end
 
 local function list_of(count, make)
   local list = {}

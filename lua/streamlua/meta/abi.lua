@@ -913,6 +913,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field timeout_ms number
 ---@field schedule sl_sched_request
 ---@field scheduler integer
+---@field is_dry_run boolean
 
 --- A change of what runs. Everything is borrowed for the call.
 ---@class sl_cluster_change: ffi.cdata*
@@ -3132,11 +3133,13 @@ function C.sl_abi_cluster_package(cluster, topology, package) end
 
 --- Stores a topology, starts its processes and waits until all its tasks run. SL_EEXIST: there is
 --- one of that name. SL_EUSER: it can not start, and nothing of it is left. SL_ETIMEOUT: not all run
---- yet, the message names what is missing, and it goes on starting.
+--- yet, the message names what is missing, and it goes on starting. Of a dry run *planned is the
+--- plan that masters made, valid until the next call of this client; else NULL.
 ---@param cluster sl_cluster|ffi.cdata*
 ---@param submission sl_cluster_submission|ffi.cdata*
+---@param planned ffi.cdata*
 ---@return integer
-function C.sl_abi_cluster_submit(cluster, submission) end
+function C.sl_abi_cluster_submit(cluster, submission, planned) end
 
 --- Asks the topology master how the topology is. *status is valid until the next call of this
 --- client. SL_ENOTFOUND, SL_EUNAVAIL when nobody leads it.

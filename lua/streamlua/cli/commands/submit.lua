@@ -54,16 +54,21 @@ local function names_of(request)
   return names
 end
 
-local function submit(context, args, prepared, plan, request)
+-- What a client submits.
+local function wanted_of(context, args, prepared, plan, request)
   local handle = context:check(native.decode(prepared.definition))
   plans.with_key_groups(plan, context:check(native.describe(handle)), prepared.groups)
+  return {
+    name = prepared.name, definition = prepared.definition, plan = plan,
+    components = names_of(request), package = prepared.package, cwd = libc.realpath('.'),
+    user = os.getenv('USER') or '', active = not args.deactivated,
+    timeout_ms = running.timeout_ms(context), schedule = prepared.schedule,
+  }
+end
+
+local function submit(context, prepared, wanted)
   return running.with_client(context, function(client)
-    local done, failure = client:submit({
-      name = prepared.name, definition = prepared.definition, plan = plan,
-      components = names_of(request), package = prepared.package, cwd = libc.realpath('.'),
-      user = os.getenv('USER') or '', active = not args.deactivated,
-      timeout_ms = running.timeout_ms(context), schedule = prepared.schedule,
-    })
+    local done, failure = client:submit(wanted)
     if not done and failure.code == 'EUSER' then
       context:fail('failed', running.label(prepared.name), 'it can not start: ' .. failure.message,
         'nothing of it is left; '
@@ -72,13 +77,28 @@ local function submit(context, args, prepared, plan, request)
     running.check(context, prepared.name, done, failure)
     -- Masters make the containers of most schedulers.
     local stored = prepared.schedule and client:load(prepared.name)
-    return #(stored and stored.plan or plan).containers
+    return #(stored and stored.plan or wanted.plan).containers
   end)
+end
+
+-- The plan as masters would make it.
+local function planned(context, prepared, wanted)
+  return running.with_client(context, function(client)
+    if not client.place then
+      context:warn('masters place it anew when it is submitted')
+      return wanted.plan
+    end
+    local plan, failure = client:place(wanted)
+    return plans.shown(running.check(context, prepared.name, plan, failure))
+  end, { reader = true })
 end
 
 local function run(context, args)
   local prepared = prepare(context, args)
   local plan, request = pack(context, args, prepared)
+  if args.dry_run and prepared.schedule then
+    plan = planned(context, prepared, wanted_of(context, args, prepared, plan, request))
+  end
   if args.dry_run then
     if context.output == 'json' then
       context:print_json(plan, order.plan)
@@ -87,7 +107,8 @@ local function run(context, args)
     end
     return
   end
-  local containers = submit(context, args, prepared, plan, request)
+  local containers = submit(context, prepared,
+    wanted_of(context, args, prepared, plan, request))
   local state = args.deactivated and 'PAUSED' or 'RUNNING'
   running.print_action(context, prepared.name, 'submit', state,
     ("%s: %s, %d containers, plan 1"):format(prepared.name, state:lower(), containers))
