@@ -109,6 +109,9 @@ describe('a standalone cluster', function()
       assert.equal(4, refused.code)
       assert.matches('there is nothing to do', refused.stderr, 1, true)
     end
+    local refused = run('update', 'counts', '--packing', 'nope')
+    assert.equal(7, refused.code)
+    assert.matches("packer 'nope'", refused.stderr, 1, true)
     assert.equal(1, plan_version())
     -- A supervisor is drained: it comes back as one that takes nothing new, and all moves away.
     supervisors[1]:signal('TERM')

@@ -31,9 +31,9 @@ return {
   description = 'Stands for election among the masters of the state manager. The one that leads '
     .. 'takes submissions and changes, assigns slots of supervisors, and moves what died.',
   declare = function(command)
-    command:option('--host', 'Where it listens and is reached (default: 127.0.0.1).')
+    command:option('--host', 'Where it listens and is reached.')
       :argname('NAME'):default('127.0.0.1')
-    command:option('--port', 'Port that it listens on (default: any).'):argname('N'):default('0')
+    command:option('--port', 'Port that it listens on; 0 picks one.'):argname('N'):default('0')
       :convert(parser.integer(0, 65535))
     command:option('--api', 'Where it serves the HTTP API, or off (default: port 9000 of the host, '
       .. 'if it is free).'):argname('HOST:PORT')

@@ -89,7 +89,13 @@ end
 -- What masters are asked for: the tasks, and where a packer made them the containers.
 local function propose_to_masters(context, args, topology, changes)
   local plan, failure
-  if placement.scheduler_of(topology.plan) then
+  local scheduler = placement.scheduler_of(topology.plan)
+  if scheduler then
+    if args.packing then
+      context:check(packing.packer(args.packing))
+      context:warn(("scheduler '%s' makes the containers of this topology, packers do not"):format(
+        scheduler))
+    end
     plan, failure = placement.resize(topology.plan, changes)
   else
     -- A container without tasks would be no worker, so a number of containers means to even out.
