@@ -18,6 +18,7 @@ struct sl_supervisor {
     struct sl_loop *loop;
     char *id;
     char *host;
+    char *boot_id;
     uint32_t *ports;
     struct sl_state_presence *presence;
     struct sl_supervisor_processes *processes;
@@ -364,7 +365,27 @@ claim_over(void *ctx, uint64_t ticket)
     end(self, SL_EEXIST, self->claimed_by);
 }
 
-/* Who has the id? A process of this machine that is gone only has to be waited for. */
+/* Who has the id? A living process of this machine keeps it. The node of one that is gone, which
+ * its session may keep for a while, is taken away; so is one that an earlier session of our own
+ * made. */
+static void
+look_at_claimant(struct sl_supervisor *self, const struct sl_supervisor_node *node, int32_t version)
+{
+    char path[SL_STATE_PATH_MAX + 1];
+    bool is_here = strcmp(node->boot_id, self->boot_id) == 0;
+    bool is_own = is_here && node->pid == self->options.pid;
+    bool is_alive = is_here && self->options.process_start((int64_t)node->pid) == node->start_time;
+    snprintf(self->claimed_by, sizeof(self->claimed_by),
+             "supervisor %s is there already: process %llu on host %.64s", self->id,
+             (unsigned long long)node->pid, node->host);
+    if (is_own || (is_here && !is_alive)) {
+        sl_layout_path(path, SL_LAYOUT_SUPERVISOR, self->id);
+        sl_state_delete(self->options.store, path, version, NULL, NULL);
+    } else if (is_alive || self->is_claimed) {
+        end(self, SL_EEXIST, self->claimed_by);
+    }
+}
+
 static void
 claimant_read(void *ctx, int status, const struct sl_state_result *result)
 {
@@ -372,18 +393,12 @@ claimant_read(void *ctx, int status, const struct sl_state_result *result)
     struct sl_arena arena;
     struct sl_supervisor_node node;
     self->look_ticket = 0;
-    if (status != 0 || self->is_claimed) {
+    if (status != 0) {
         return;
     }
     sl_arena_create(&arena, 0, 256 * 1024);
     if (sl_supervisor_node_decode(result->value, result->size, &arena, &node) == 0) {
-        snprintf(self->claimed_by, sizeof(self->claimed_by),
-                 "supervisor %s is there already: process %llu on host %.64s", self->id,
-                 (unsigned long long)node.pid, node.host);
-        if (strcmp(node.host, self->host) == 0 && node.start_time != 0 &&
-            self->options.process_start((int64_t)node.pid) == node.start_time) {
-            end(self, SL_EEXIST, self->claimed_by);
-        }
+        look_at_claimant(self, &node, result->stat.version);
     }
     sl_arena_destroy(&arena);
 }
@@ -395,14 +410,18 @@ presence_changed(void *ctx, int status)
     char path[SL_STATE_PATH_MAX + 1];
     if (status == 0 && !self->is_claimed) {
         start(self);
-    } else if (status == SL_EEXIST && self->is_claimed) {
-        end(self, SL_EEXIST, "another supervisor has taken its id");
     } else if (status == SL_EEXIST) {
         snprintf(self->claimed_by, sizeof(self->claimed_by), "supervisor %s is there already",
                  self->id);
         sl_layout_path(path, SL_LAYOUT_SUPERVISOR, self->id);
         self->look_ticket = sl_state_get(self->options.store, path, claimant_read, self);
-        sl_timer_start(self->loop, &self->claim_timer, SL_SUPERVISOR_CLAIM_MS, claim_over, self);
+        if (!self->is_claimed) {
+            sl_timer_start(self->loop, &self->claim_timer, SL_SUPERVISOR_CLAIM_MS, claim_over,
+                           self);
+        }
+    } else if (status != 0) {
+        sl_log_warn("cluster", "supervisor %s is not known to the state manager: %s", self->id,
+                    sl_err_last()->msg);
     }
 }
 
@@ -441,6 +460,7 @@ publish(struct sl_supervisor *self)
         .ram_bytes = options->ram_bytes,
         .pid = options->pid,
         .start_time = options->process_start((int64_t)options->pid),
+        .boot_id = self->boot_id,
         .is_drained = options->is_drained,
     };
     sl_supervisor_node_encode(&node, &value);
@@ -462,6 +482,7 @@ sl_supervisor_new(const struct sl_supervisor_options *options, struct sl_supervi
     self->loop = sl_rpc_loop(options->rpc);
     self->id = sl_strdup(options->program.id);
     self->host = sl_strdup(options->program.host);
+    self->boot_id = sl_strdup(options->boot_id);
     self->ports = sl_alloc(options->port_count * sizeof(*self->ports));
     memcpy(self->ports, options->ports, options->port_count * sizeof(*self->ports));
     sl_topology_leaders_create(&self->leaders, options->store, self->loop,
@@ -502,6 +523,7 @@ sl_supervisor_free(struct sl_supervisor *self)
     sl_free(self->ports);
     sl_free(self->id);
     sl_free(self->host);
+    sl_free(self->boot_id);
     sl_free(self);
 }
 

@@ -31,9 +31,10 @@ struct sl_supervisor_node {
     size_t port_count;
     double cpu_cores;
     int64_t ram_bytes;
-    /* The process, and its start in ticks since the boot of its machine. */
+    /* The process, its start in ticks since the boot of its machine, and which boot that was. */
     uint64_t pid;
     uint64_t start_time;
+    const char *boot_id;
     bool is_drained;
 };
 

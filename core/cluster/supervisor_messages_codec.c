@@ -55,6 +55,7 @@ sl_supervisor_node_encode(const struct sl_supervisor_node *message, struct sl_bu
     packed.pid = message->pid;
     packed.start_time = message->start_time;
     packed.is_drained = message->is_drained;
+    packed.boot_id = sl_pb_text(message->boot_id);
     sl_message_pack(&packed.base, out);
 }
 
@@ -89,6 +90,7 @@ sl_supervisor_node_decode(const uint8_t *data, size_t size, struct sl_arena *are
                                            .ram_bytes = packed->ram_bytes,
                                            .pid = packed->pid,
                                            .start_time = packed->start_time,
+                                           .boot_id = packed->boot_id,
                                            .is_drained = packed->is_drained};
     return rc;
 }

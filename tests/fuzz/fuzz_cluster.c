@@ -1,7 +1,8 @@
 /*
  * labels: short
- * Decodes bytes as a plan, a physical plan, a package, a message of a worker, of a client or of the
- * master: the first byte says which. What is kept can be encoded again when it decodes.
+ * Decodes bytes as a plan, a physical plan, a package, a message of a worker, of a client, of the
+ * master or of a supervisor, or as what a supervisor remembers: the first byte says which. What is
+ * kept can be encoded again when it decodes.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,8 @@
 #include "cluster/control_messages.h"
 #include "cluster/master_messages.h"
 #include "cluster/package.h"
+#include "cluster/supervisor_file.h"
+#include "cluster/supervisor_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -99,10 +102,37 @@ decode_master(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *a
     sl_buf_destroy(&out);
 }
 
+static void
+decode_supervisor(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *arena)
+{
+    struct sl_supervisor_node node;
+    struct sl_start_master start;
+    struct sl_worker_command command;
+    struct sl_slot_worker worker;
+    struct sl_supervisor_record *records;
+    size_t damaged;
+    switch (kind) {
+    case 19:
+        sl_supervisor_node_decode(data, size, arena, &node);
+        break;
+    case 20:
+        sl_start_master_decode(data, size, arena, &start);
+        break;
+    case 21:
+        sl_worker_command_decode(data, size, arena, &command);
+        break;
+    case 22:
+        sl_slot_worker_decode(data, size, arena, &worker);
+        break;
+    default:
+        sl_supervisor_records_decode(data, size, "boot", arena, &records, &damaged);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum { KINDS = 19, FIRST_CONTROL = 9, FIRST_MASTER = 14 };
+    enum { KINDS = 24, FIRST_CONTROL = 9, FIRST_MASTER = 14, FIRST_SUPERVISOR = 19 };
     struct sl_arena arena;
     struct sl_buf out = {0};
     struct sl_stored_plan stored;
@@ -137,6 +167,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default:
         if (kind < FIRST_CONTROL) {
             decode_worker(kind, data, size, &arena);
+        } else if (kind >= FIRST_SUPERVISOR) {
+            decode_supervisor(kind, data, size, &arena);
         } else if (kind >= FIRST_MASTER) {
             decode_master(kind, data, size, &arena);
         } else {

@@ -336,6 +336,52 @@ test_a_second_supervisor_of_one_name_is_refused(void **state)
     assert_true(await_settled(f).is_settled);
 }
 
+/* The node of a supervisor s2, as one that is not there made it. */
+static void
+leave_node(struct fixture *f, const char *boot_id)
+{
+    struct sl_buf value = {0};
+    int before = f->done;
+    struct sl_supervisor_node node = {.id = "s2",
+                                      .host = "elsewhere",
+                                      .address = "127.0.0.77:700",
+                                      .pid = 99,
+                                      .start_time = 1,
+                                      .boot_id = boot_id};
+    sl_supervisor_node_encode(&node, &value);
+    sl_state_create(f->client.store, "/supervisors/s2", value.data, value.size,
+                    SL_STATE_EPHEMERAL | SL_STATE_PARENTS, done, f);
+    UNTIL(f, f->done > before);
+    assert_int_equal(f->done_status, 0);
+    sl_buf_destroy(&value);
+}
+
+static void
+test_the_node_of_a_process_that_is_gone_is_taken_away(void **state)
+{
+    struct fixture *f = *state;
+    leave_node(f, "boot");
+    supervisor_start(f, 2);
+    run_for(f, 2000);
+    assert_true(sl_supervisor_is_registered(f->supervisors[2].supervisor));
+    assert_int_equal(f->supervisors[2].ended, 0);
+}
+
+static void
+test_the_node_of_another_machine_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    leave_node(f, "another boot");
+    supervisor_start(f, 2);
+    run_for(f, SL_SUPERVISOR_CLAIM_MS - 2000);
+    assert_int_equal(f->supervisors[2].ended, 0);
+    assert_false(sl_supervisor_is_registered(f->supervisors[2].supervisor));
+    run_for(f, 4000);
+    assert_int_equal(f->supervisors[2].ended, 1);
+    assert_int_equal(f->supervisors[2].end_code, SL_EEXIST);
+    assert_non_null(strstr(f->supervisors[2].reason, "process 99 on host elsewhere"));
+}
+
 static void
 stopped(void *ctx)
 {
@@ -389,6 +435,8 @@ main(void)
         TEST(test_a_kill_leaves_no_process_and_no_slot_in_use),
         TEST(test_a_master_can_be_stopped_and_a_wrong_slot_is_refused),
         TEST(test_a_second_supervisor_of_one_name_is_refused),
+        TEST(test_the_node_of_a_process_that_is_gone_is_taken_away),
+        TEST(test_the_node_of_another_machine_is_waited_for),
         TEST(test_a_supervisor_can_end_all_that_it_runs),
         TEST(test_supervisors_need_slots_with_different_ports),
     };

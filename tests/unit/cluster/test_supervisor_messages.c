@@ -18,6 +18,7 @@ static const struct sl_supervisor_node node = {
     .ram_bytes = 8LL << 30,
     .pid = 77,
     .start_time = 1234,
+    .boot_id = "5b4e-1",
     .is_drained = true,
 };
 
@@ -40,6 +41,7 @@ test_a_node_comes_back(void **state)
     assert_int_equal(seen.ram_bytes, 8LL << 30);
     assert_int_equal(seen.pid, 77);
     assert_int_equal(seen.start_time, 1234);
+    assert_string_equal(seen.boot_id, "5b4e-1");
     assert_true(seen.is_drained);
     sl_buf_destroy(&bytes);
     sl_arena_destroy(&arena);
