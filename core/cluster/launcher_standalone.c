@@ -17,6 +17,8 @@
 enum {
     /* How long a master may take to change a plan. */
     REASSIGN_MS = 60000,
+    /* How long the end of a topology without containers waits for supervisors that offer slots. */
+    LINGER_MS = 2000,
 };
 
 /* A container in its slot. Container 0 holds the slot of the topology master, in which no worker
@@ -61,6 +63,7 @@ struct sl_launcher_standalone {
     struct sl_list list;
     uint64_t last_request;
     bool is_stopping_all;
+    struct sl_timer linger_timer;
     bool is_fatal;
 };
 
@@ -625,10 +628,23 @@ launcher_restart(void *ctx, int32_t id)
 }
 
 static void
+lingered(void *ctx, uint64_t ticket)
+{
+    (void)ticket;
+    tell_all_stopped(ctx);
+}
+
+static void
 launcher_stop_all(void *ctx)
 {
     struct sl_launcher_standalone *self = ctx;
     self->is_stopping_all = true;
+    if (sl_list_is_empty(&self->list)) {
+        /* A term that began with this end: the supervisors are only finding it, and what they offer
+         * is not wanted, so that they end what runs there. */
+        sl_timer_start(self->loop, &self->linger_timer, LINGER_MS, lingered, self);
+        return;
+    }
     sl_list_each(&self->list, it)
     {
         stop_held(sl_container_of(it, struct held, node));
@@ -676,6 +692,7 @@ sl_launcher_standalone_free(struct sl_launcher_standalone *self)
     if (self == NULL) {
         return;
     }
+    sl_timer_stop(&self->linger_timer);
     sl_list_each(&self->list, it)
     {
         held_free(sl_container_of(it, struct held, node));

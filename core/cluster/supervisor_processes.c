@@ -371,24 +371,28 @@ end_unknown(void *ctx, int64_t pid)
     }
 }
 
+/* A worker that has ended is asked for again by its topology master, if that is there and still
+ * wants it. Of a topology master nobody else takes care. */
 static void
-take_over(struct sl_supervisor_processes *self, const struct sl_supervisor_record *record)
+take_over(struct sl_supervisor_processes *self, const struct sl_supervisor_record *record,
+          bool (*has_slot)(void *ctx, const char *topology, uint32_t port, uint64_t allocation),
+          void *ctx)
 {
     struct kept *kept = kept_new(self, record);
     bool is_there = self->options.process_start(record->pid) == record->start_time &&
                     sl_kept_process_adopt(kept->process, record->pid) == 0;
     /* The process may have ended, and its id be another's, before it was watched. */
-    if (is_there && self->options.process_start(record->pid) == record->start_time) {
+    if (is_there && self->options.process_start(record->pid) == record->start_time &&
+        (record->is_master || has_slot(ctx, record->topology, record->port, record->allocation))) {
         kept->start_time = record->start_time;
         sl_log_info("cluster", "process %lld of %s is taken over", (long long)record->pid,
                     record->topology);
         return;
     }
-    if (is_there) {
-        kept_free(kept);
-        kept = kept_new(self, record);
+    kept_free(kept);
+    if (record->is_master) {
+        sl_kept_process_start(kept_new(self, record)->process);
     }
-    sl_kept_process_start(kept->process);
 }
 
 void
@@ -410,11 +414,7 @@ sl_supervisor_processes_take_over(struct sl_supervisor_processes *self,
                     damaged);
     }
     for (size_t i = 0; i < count; i++) {
-        const struct sl_supervisor_record *record = &records[i];
-        if (record->is_master ||
-            has_slot(ctx, record->topology, record->port, record->allocation)) {
-            take_over(self, record);
-        }
+        take_over(self, &records[i], has_slot, ctx);
     }
     if (self->options.adopter == NULL) {
         sl_local_processes_of_supervisor(self->state_url, self->id, end_unknown, self);

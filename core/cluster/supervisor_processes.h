@@ -55,9 +55,9 @@ sl_supervisor_processes_new(const struct sl_supervisor_processes_options *option
 void sl_supervisor_processes_free(struct sl_supervisor_processes *self);
 
 /*
- * Takes over what the file names and what still runs; before anything is started. A worker that has
- * ended meanwhile is started again. fn(ctx) says whether the slot is there: if not, the process is
- * ended. Call it once.
+ * Takes over what the file names and what still runs; before anything is started. has_slot(ctx)
+ * says whether a worker's slot is there: if not, its process is ended. A topology master that has
+ * ended meanwhile is started again. Call it once.
  */
 void sl_supervisor_processes_take_over(struct sl_supervisor_processes *self,
                                        bool (*has_slot)(void *ctx, const char *topology,

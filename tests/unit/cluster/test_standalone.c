@@ -299,6 +299,26 @@ test_a_kill_leaves_no_process_and_no_slot_in_use(void **state)
     assert_int_equal(sl_resource_manager_slots(f->rm)->free_count, 2 * PORTS);
 }
 
+/* The topology master dies while it ends its containers: the next one goes on with that. */
+static void
+test_a_kill_goes_on_in_the_next_term(void **state)
+{
+    struct fixture *f = *state;
+    struct sl_buf value = {0};
+    submit(f, "s0:6800", places);
+    await_settled(f);
+    sl_execution_state_encode(&(struct sl_execution_state){.topology = "words",
+                                                           .topology_id = "words-1",
+                                                           .state = SL_TOPOLOGY_KILLED},
+                              &value);
+    write_node(f, SL_LAYOUT_EXECUTION_STATE, &value, false);
+    sl_buf_destroy(&value);
+    process_end(process_of(f, 0), -1, SIGKILL);
+    run_for(f, 10000);
+    assert_int_equal(count_alive(f), 0);
+    assert_int_equal(sl_resource_manager_slots(f->rm)->free_count, 2 * PORTS);
+}
+
 static void
 test_a_master_can_be_stopped_and_a_wrong_slot_is_refused(void **state)
 {
@@ -433,6 +453,7 @@ main(void)
         TEST(test_workers_that_end_at_once_do_not_flap_for_ever),
         TEST(test_a_restart_is_a_restart_of_the_process),
         TEST(test_a_kill_leaves_no_process_and_no_slot_in_use),
+        TEST(test_a_kill_goes_on_in_the_next_term),
         TEST(test_a_master_can_be_stopped_and_a_wrong_slot_is_refused),
         TEST(test_a_second_supervisor_of_one_name_is_refused),
         TEST(test_the_node_of_a_process_that_is_gone_is_taken_away),
