@@ -301,4 +301,31 @@ return t
       1, true), r.stderr)
     assert.equal(6, summary.components.work.executed)
   end)
+
+  it('for which there is no memory in a queue costs that tuple alone', function()
+    if process.build == 'asan' or process.build == 'tsan' then
+      return pending('sanitizers need more address space than there is')
+    end
+    -- The record of 512 MiB is for the queue; its one string of 32 MiB is all that Lua holds.
+    local path = files.write('topo.lua', TEXT:format('', [[
+execute = function(self, tuple, collector)
+  if tuple.n == 3 then
+    local values, text = {}, ('x'):rep(32 * 1024 * 1024)
+    for i = 1, 16 do values[i] = text end
+    collector:emit(values)
+  end
+end]]):gsub("fields = { 'a', 'b' },", "fields = { 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', "
+      .. "'m', 'n', 'o', 'p' },"))
+    local summary = files.folder() .. '/s.json'
+    local r = process.run({ '-c', ("ulimit -v 400000; exec '%s' run '%s' --executors 1 --summary '%s'"):format(
+      process.binary, path, summary) }, { program = 'sh' })
+    assert.equal(0, r.code, r.stderr)
+    assert.truthy(r.stderr:find(('error: work[0]: %s:17: emit: out of memory for a record of '):format(path), 1,
+      true), r.stderr)
+    local s = json.decode(process.read_file(summary)).components
+    assert.same({ 4, 1 }, { s.numbers.acked, s.numbers.failed })
+    assert.same({ 5, 0, 1 }, { s.work.executed, s.work.emitted, s.work.errors })
+    assert.equal(5, s.other.executed)
+    assert.equal(0, s.tail.executed)
+  end)
 end)
