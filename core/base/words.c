@@ -1,5 +1,5 @@
 /*
- * Eight bytes at a time: one load gives the end of most words and the key to look them up with.
+ * Many bytes at a time: one load gives the end of most words and the key to look them up with.
  * A word belongs into one of the four places of a bucket, so a look-up touches two cache lines at
  * most.
  */
@@ -10,6 +10,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
     CHUNK = 8,
@@ -64,6 +68,77 @@ count_before(uint64_t blanks)
 {
     return (uint64_t)__builtin_ctzll(blanks) >> 3;
 }
+
+/* A word: its bytes with zeros behind them. */
+struct key {
+    uint64_t first;
+    uint64_t second;
+    uint64_t third;
+    uint64_t len;
+};
+
+/* Reads the word that begins at `at`, where AHEAD bytes are; false when it is longer. */
+static inline bool
+key_read_chunks(struct key *key, const char *at)
+{
+    uint64_t bytes = chunk_at(at);
+    uint64_t blanks = blanks_of(bytes);
+    key->second = 0;
+    key->third = 0;
+    if (blanks != 0) {
+        key->first = before(bytes, blanks);
+        key->len = count_before(blanks);
+        return true;
+    }
+    key->first = bytes;
+    bytes = chunk_at(at + CHUNK);
+    blanks = blanks_of(bytes);
+    if (blanks != 0) {
+        key->second = before(bytes, blanks);
+        key->len = CHUNK + count_before(blanks);
+        return true;
+    }
+    key->second = bytes;
+    bytes = chunk_at(at + 2 * CHUNK);
+    blanks = blanks_of(bytes);
+    key->third = before(bytes, blanks);
+    key->len = 2 * CHUNK + count_before(blanks | UINT64_C(1) << 63);
+    return blanks != 0;
+}
+
+#ifdef __SSE2__
+/* Sixteen bytes of ones and as many of zeros: from 16 - n on, n ones and then zeros. */
+static const uint8_t ones[32] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+/* The same with one load for words of less than 16 bytes. */
+static inline bool
+key_read(struct key *key, const char *at)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    __m128i from_tab = _mm_sub_epi8(bytes, _mm_set1_epi8('\t'));
+    __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(from_tab, _mm_set1_epi8('\r' - '\t')), from_tab);
+    __m128i spaces = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '));
+    uint32_t blanks = (uint32_t)_mm_movemask_epi8(_mm_or_si128(controls, spaces));
+    if (blanks == 0) {
+        return key_read_chunks(key, at);
+    }
+    uint32_t len = (uint32_t)__builtin_ctz(blanks);
+    bytes = _mm_and_si128(
+        bytes, _mm_loadu_si128((const __m128i *)(const void *)(ones + sizeof(ones) / 2 - len)));
+    key->first = (uint64_t)_mm_cvtsi128_si64(bytes);
+    key->second = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(bytes, bytes));
+    key->third = 0;
+    key->len = len;
+    return true;
+}
+#else
+static inline bool
+key_read(struct key *key, const char *at)
+{
+    return key_read_chunks(key, at);
+}
+#endif
 
 /* The first of the places where a word may be, by its bytes with zeros behind them. */
 static inline uint32_t
@@ -128,42 +203,23 @@ take_known(struct sl_words *self, struct sl_word_run *run, const char *bytes, in
 {
     while (at < stop) {
         const char *word = bytes + at;
-        uint64_t first = chunk_at(word);
-        uint64_t second = 0;
-        uint64_t third = 0;
-        uint64_t blanks = blanks_of(first);
-        uint64_t len;
-        if (blanks & 0x80) {
+        struct key key;
+        if (!key_read(&key, word)) {
+            break;
+        }
+        if (key.len == 0) {
             at++;
             continue;
         }
         if (run->count == SL_WORDS_IN_RUN) {
             break;
         }
-        if (blanks != 0) {
-            first = before(first, blanks);
-            len = count_before(blanks);
-        } else {
-            second = chunk_at(word + CHUNK);
-            blanks = blanks_of(second);
-            if (blanks != 0) {
-                second = before(second, blanks);
-                len = CHUNK + count_before(blanks);
-            } else {
-                third = chunk_at(word + 2 * CHUNK);
-                blanks = blanks_of(third);
-                if (blanks == 0) {
-                    break;
-                }
-                third = before(third, blanks);
-                len = 2 * CHUNK + count_before(blanks);
-            }
-        }
-        uint32_t start = first_place(first, second, third);
-        int32_t place = is_same(&self->words[start], first, second, third, len)
-                            ? (int32_t)start + 1
-                            : find_or_add(self, first, second, third, len, &run->has_new);
-        int32_t end = at + (int32_t)len;
+        uint32_t start = first_place(key.first, key.second, key.third);
+        int32_t place =
+            is_same(&self->words[start], key.first, key.second, key.third, key.len)
+                ? (int32_t)start + 1
+                : find_or_add(self, key.first, key.second, key.third, key.len, &run->has_new);
+        int32_t end = at + (int32_t)key.len;
         run_add(run, place, offset + at, offset + end);
         /* A blank ended it. */
         at = end + 1;
