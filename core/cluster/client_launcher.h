@@ -33,7 +33,7 @@ struct sl_client_launcher {
     void *self;
 };
 
-/* The launcher of a name: "local". SL_EINVAL when there is none. */
+/* The launcher of a name ("local"), or of a Lua file. SL_EINVAL when there is none. */
 int sl_client_launcher_open(const char *name, struct sl_client_launcher *launcher);
 
 /* Those that are built in. */

@@ -191,13 +191,21 @@ schedule_start(struct sl_runtime *runtime, const char *topology)
     return rc;
 }
 
+/* "local", or the name of the launcher's file. */
+static const char *
+scheduler_name(const struct sl_runtime *runtime)
+{
+    const char *slash = strrchr(runtime->launcher, '/');
+    return slash != NULL ? slash + 1 : runtime->launcher;
+}
+
 /* What can not start is taken back whole. */
 static int
 local_on_schedule(void *ctx, const struct sl_runtime_submission *submission)
 {
     struct local *self = ctx;
     const char *topology = submission->topology;
-    int rc = sl__rt_store_submission(self->runtime, submission, "local");
+    int rc = sl__rt_store_submission(self->runtime, submission, scheduler_name(self->runtime));
     if (rc != 0) {
         return rc;
     }

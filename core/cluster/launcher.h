@@ -25,6 +25,8 @@ struct sl_launcher_listener {
     void (*on_stuck)(void *ctx, int32_t container, const char *text);
     /* Every container that was to end has ended, after stop_all. */
     void (*on_all_stopped)(void *ctx);
+    /* What said SL_EAGAIN is to be asked for once more. */
+    void (*on_progress)(void *ctx);
     void *ctx;
 };
 
@@ -35,8 +37,9 @@ struct sl_launcher {
                       const struct sl_launcher_listener *listener);
     /*
      * Starts containers of a plan, which names their slots, those that run already excepted. The
-     * real ids are written over the asked ones. NULL, as remove_containers: the launcher can not
-     * scale.
+     * real ids are written over the asked ones. The first call, with all containers of the plan,
+     * keeps their ids. Later ones may take their time: SL_EAGAIN, then on_progress, and then the
+     * same call gives what it came to.
      */
     int (*add_containers)(void *self, const struct sl_stored_plan *plan, int32_t *ids,
                           size_t count);
@@ -49,8 +52,13 @@ struct sl_launcher {
     /* May the process that registers be the worker of its container, which the plan puts there? */
     bool (*is_worker)(void *self, const struct sl_plan_slot *slot,
                       const struct sl_register_peer *worker);
+    /* An update is to begin; an error refuses it, SL_EAGAIN is as above. NULL: any may. */
+    int (*prepare_update)(void *self, const struct sl_stored_plan *current,
+                          const struct sl_stored_plan *proposed);
     /* The process id of a container, 0 when it is not known; and how often it was restarted. */
     uint64_t (*pid)(void *self, int32_t id);
     uint32_t (*restarts)(void *self, int32_t id);
+    /* Updates that need other containers are refused before anything is touched. */
+    bool can_not_scale;
     void *self;
 };

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cluster/kept_process.h"
+#include "cluster/launcher_asked.h"
 #include "cluster/launcher_local.h"
 #include "cluster/launcher_standalone.h"
 #include "cluster/local_processes.h"
@@ -287,6 +288,7 @@ struct master_role {
     /* One of them. */
     struct sl_launcher_local *local;
     struct sl_launcher_standalone *standalone;
+    struct sl_launcher_asked *asked;
     struct sl_topology_master *master;
     struct watched guardian;
     struct sl_signal *term;
@@ -352,6 +354,9 @@ static struct sl_launcher
 make_launcher(struct master_role *self)
 {
     const struct sl_role_options *options = &self->options;
+    if (self->asked != NULL) {
+        return sl_launcher_asked_seam(self->asked, self->loop);
+    }
     if (options->supervisor == NULL) {
         struct sl_launcher_local_options local = {
             .loop = self->loop,
@@ -436,6 +441,9 @@ master_role_close(struct master_role *self)
     }
     watched_close(&self->guardian);
     sl_topology_master_free(self->master);
+    if (self->asked != NULL) {
+        sl_launcher_asked_close(self->asked);
+    }
     sl_launcher_local_free(self->local);
     sl_launcher_standalone_free(self->standalone);
     if (self->rpc != NULL) {
@@ -454,8 +462,16 @@ master_role_close(struct master_role *self)
 int
 sl_topology_master_run(const struct sl_role_options *options, const struct sl_settings *settings)
 {
+    return sl_topology_master_run_asked(options, settings, NULL);
+}
+
+int
+sl_topology_master_run_asked(const struct sl_role_options *options,
+                             const struct sl_settings *settings, struct sl_launcher_asked *launcher)
+{
     struct master_role self = {.options = *options,
                                .settings = settings != NULL ? *settings : sl_settings_default(),
+                               .asked = launcher,
                                .guardian = {.fd = -1}};
     int rc = sl_loop_new(&self.loop);
     if (rc != 0) {

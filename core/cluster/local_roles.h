@@ -31,6 +31,12 @@ int sl_guardian_run(const struct sl_role_options *options, const struct sl_setti
 int sl_topology_master_run(const struct sl_role_options *options,
                            const struct sl_settings *settings);
 
+/* The same with a launcher that another thread serves; it is closed at the end. */
+struct sl_launcher_asked;
+int sl_topology_master_run_asked(const struct sl_role_options *options,
+                                 const struct sl_settings *settings,
+                                 struct sl_launcher_asked *launcher);
+
 /*
  * Starts a guardian that outlives the caller; its output goes to the folder of logs. Settings reach
  * it, and what it starts, by the environment: env is a NULL-terminated list of "NAME=value" that

@@ -753,12 +753,24 @@ all_stopped(void *ctx)
     sl__tm_kill_stopped(ctx);
 }
 
+static void
+launcher_progressed(void *ctx)
+{
+    sl__tm_update_launcher_progressed(ctx);
+}
+
 /* A topology that is to end is not started for it. */
 static int
 start_containers(struct sl_topology_master *self)
 {
     const struct sl_launcher *launcher = &self->options.launcher;
-    struct sl_launcher_listener listener = {container_ended, container_stuck, all_stopped, self};
+    struct sl_launcher_listener listener = {
+        .on_ended = container_ended,
+        .on_stuck = container_stuck,
+        .on_all_stopped = all_stopped,
+        .on_progress = launcher_progressed,
+        .ctx = self,
+    };
     int rc = launcher->initialize(launcher->self, &self->execution, self->token, &listener);
     if (self->execution.state == SL_TOPOLOGY_KILLED) {
         return rc;

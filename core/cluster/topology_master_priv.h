@@ -220,6 +220,8 @@ bool sl__tm_update_holds_plans(const struct sl_topology_master *self);
 /* A new plan comes with paused spouts: they go on when every worker has it. */
 bool sl__tm_update_keeps_pause(const struct sl_topology_master *self);
 void sl__tm_update_abandon(struct sl_topology_master *self);
+/* The launcher has an answer to what it was asked for. */
+void sl__tm_update_launcher_progressed(struct sl_topology_master *self);
 
 /* topology_master_measure.c */
 /* Answers what would move from the plan in force to the next one, which it takes. */

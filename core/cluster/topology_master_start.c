@@ -44,29 +44,76 @@ remap(struct sl__tm_update *update, const int32_t *asked)
     return rc;
 }
 
-void
-sl__update_start_containers(struct sl__tm_update *update)
+/* Whether the launcher lets the update begin. */
+static int
+agree(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    const struct sl_launcher *launcher = &self->options.launcher;
+    if (update->is_agreed) {
+        return 0;
+    }
+    int rc =
+        launcher->prepare_update != NULL
+            ? launcher->prepare_update(launcher->self, &self->plan->stored, &update->next->stored)
+            : 0;
+    if (rc == 0) {
+        update->is_agreed = true;
+        if (update->added.count > 0) {
+            sl__tm_event(self, "update: starting %zu containers", update->added.count);
+        }
+    }
+    return rc;
+}
+
+/* The launcher starts the new containers, and the plan takes the ids that it gives. */
+static int
+add(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
     const struct sl_launcher *launcher = &self->options.launcher;
     size_t count = update->added.count;
-    int32_t *asked = sl_alloc((count + 1) * sizeof(*asked));
-    int rc = 0;
-    if (count > 0) {
-        memcpy(asked, update->added.items, count * sizeof(*asked));
-        sl__tm_event(self, "update: starting %zu containers", count);
-        rc = launcher->add_containers(launcher->self, &update->next->stored, update->added.items,
-                                      count);
+    if (count == 0) {
+        return 0;
     }
+    int32_t *asked = sl_alloc(count * sizeof(*asked));
+    memcpy(asked, update->added.items, count * sizeof(*asked));
+    int rc =
+        launcher->add_containers(launcher->self, &update->next->stored, update->added.items, count);
     if (rc == 0) {
         rc = remap(update, asked);
     }
     sl_free(asked);
-    for (size_t i = 0; i < count; i++) {
+    return rc;
+}
+
+void
+sl__update_start_containers(struct sl__tm_update *update)
+{
+    struct sl_topology_master *self = update->master;
+    int rc = agree(update);
+    if (rc == 0) {
+        rc = add(update);
+    }
+    if (rc == SL_EAGAIN) {
+        return;
+    }
+    update->is_added = true;
+    for (size_t i = 0; i < update->added.count; i++) {
         sl__tm_worker_add(self, update->added.items[i]);
     }
     if (rc != 0) {
         sl__update_fail(update, rc, "%s", sl_err_last()->msg);
+    }
+}
+
+void
+sl__tm_update_launcher_progressed(struct sl_topology_master *self)
+{
+    struct sl__tm_update *update = self->update;
+    if (update != NULL && update->step == SL__STEP_START && !update->is_added) {
+        sl__update_start_containers(update);
+        sl__tm_advance(self);
     }
 }
 
@@ -141,6 +188,9 @@ void
 sl__update_advance_start(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
+    if (!update->is_added) {
+        return;
+    }
     for (size_t i = 0; i < update->added.count; i++) {
         if (!sl__tm_worker_of(self, update->added.items[i])->is_registered) {
             return;

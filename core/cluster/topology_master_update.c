@@ -418,11 +418,6 @@ check_request(const struct sl_topology_master *self, const struct sl_update_requ
         return sl_err_set(SL_EAGAIN, "%s is starting or recovering; try again when it runs",
                           self->topology);
     }
-    if (self->options.launcher.add_containers == NULL ||
-        self->options.launcher.remove_containers == NULL) {
-        return sl_err_set(SL_EINVAL, "the scheduler of %s can not change its containers",
-                          self->topology);
-    }
     if (wanted->current_size != self->plan->bytes.size ||
         memcmp(wanted->current, self->plan->bytes.data, wanted->current_size) != 0) {
         return sl_err_set(SL_ECONFLICT, "the plan is at version %llu, not the one planned from",
@@ -451,6 +446,28 @@ check_tasks(const struct sl__tm_plan *old, const struct sl__tm_plan *next)
     return 0;
 }
 
+/* A launcher that can not scale keeps the containers that there are. */
+static int
+check_scaling(const struct sl_topology_master *self, const struct sl__tm_plan *next)
+{
+    int32_t *ids;
+    size_t added;
+    size_t removed;
+    if (!self->options.launcher.can_not_scale) {
+        return 0;
+    }
+    missing_containers(next, self->plan, &ids, &added);
+    sl_free(ids);
+    missing_containers(self->plan, next, &ids, &removed);
+    sl_free(ids);
+    return added + removed == 0
+               ? 0
+               : sl_err_set(SL_EINVAL,
+                            "its launcher can neither add nor remove containers, the plan needs "
+                            "%zu more and %zu fewer",
+                            added, removed);
+}
+
 static int
 check_proposed(const struct sl_topology_master *self, const struct sl__tm_plan *next)
 {
@@ -467,7 +484,8 @@ check_proposed(const struct sl_topology_master *self, const struct sl__tm_plan *
                               before->name);
         }
     }
-    return check_tasks(self->plan, next);
+    int rc = check_scaling(self, next);
+    return rc != 0 ? rc : check_tasks(self->plan, next);
 }
 
 static void

@@ -74,6 +74,9 @@ struct sl__tm_update {
     struct sl_timer timer;
     struct sl_update_result result;
     char reason[SL_REASON_SIZE];
+    /* The launcher has agreed, and has started the new containers. */
+    bool is_agreed;
+    bool is_added;
 };
 
 /* topology_master_update.c */

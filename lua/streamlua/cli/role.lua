@@ -23,15 +23,15 @@ function M.program() return libc.realpath('/proc/self/exe') end
 ---@param name string of the command
 ---@param given table fields of `type`; it keeps the texts that C borrows
 ---@param type string the struct that the body gets
----@param run fun(C: any, options: ffi.cdata*, settings: ffi.cdata*): integer returns the exit code or
---- a negative SL_E code
+---@param run fun(C: any, options: ffi.cdata*, settings: ffi.cdata*, context: table, given: table): integer
+--- returns the exit code or a negative SL_E code
 ---@return integer
 function M.run(context, name, given, type, run)
   local settings, wrong = control.settings(context.settings)
   if not settings then context:fail('invalid', 'settings', tostring(wrong)) end
   local secret = context.settings.secret
   given.program, given.secret, given.secret_len = M.program(), secret, secret and #secret or 0
-  local code = run(C, ffi.new(type, given), settings)
+  local code = run(C, ffi.new(type, given), settings, context, given)
   if code < 0 then
     local _, failure = err.last()
     if failure.code == 'EFENCED' then

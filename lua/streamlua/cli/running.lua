@@ -11,6 +11,7 @@ local cluster = require 'streamlua.cluster'
 local control = require 'streamlua.conf.control'
 local errors = require 'streamlua.cli.error'
 local home = require 'streamlua.home'
+local launcher = require 'streamlua.cluster.launcher'
 local libc = require 'streamlua.connectors.libc'
 local load = require 'streamlua.topology.load'
 local packages = require 'streamlua.cluster.package'
@@ -75,6 +76,21 @@ function M.timeout_ms(context, seconds)
   return (context.timeout or seconds or M.TIMEOUT) * 1000
 end
 
+--- The setting `launcher`; a file by its absolute path, as processes with other folders need it.
+---@param context table
+---@return string
+function M.launcher_name(context)
+  local name = context.settings.launcher
+  return launcher.is_file(name) and absolute(name) or name
+end
+
+--- Fails when the cluster's launcher is a file that is none.
+---@param context table
+function M.check_launcher(context)
+  local name = M.launcher_name(context)
+  if launcher.is_file(name) and not M.is_remote(context) then context:check(launcher.load(name)) end
+end
+
 -- What a client is opened with: whom it talks to is the settings' word.
 local function client_options(context)
   local settings, url = context.settings, M.state_url(context)
@@ -83,7 +99,7 @@ local function client_options(context)
   return {
     state = url, logs = M.logs_folder(url), program = libc.realpath('/proc/self/exe'),
     timeout_ms = math.min(context.timeout or M.STEP, M.STEP) * 1000,
-    progress_fd = context.quiet == 0 and 2 or -1, launcher = settings.launcher,
+    progress_fd = context.quiet == 0 and 2 or -1, launcher = M.launcher_name(context),
     service = settings.scheduler_service, secret = settings.secret, settings = values,
   }
 end

@@ -964,6 +964,26 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 --- A server that runs.
 ---@class sl_http_api: ffi.cdata*
 
+--- A command, valid until it is answered.
+---@class sl_launcher_command: ffi.cdata*
+---@field kind integer
+---@field containers sl_packing_container
+---@field container_count integer
+---@field old_containers sl_packing_container
+---@field old_container_count integer
+---@field topology ffi.cdata*
+---@field cwd ffi.cdata*
+---@field user ffi.cdata*
+
+--- What a launcher can do.
+---@class sl_launcher_abilities: ffi.cdata*
+---@field can_scale boolean
+---@field can_restart boolean
+---@field wants_updates boolean
+
+--- A topology master and the queue of its launcher.
+---@class sl_launcher_role: ffi.cdata*
+
 --- The functions and constants of the C core, as `require 'streamlua.abi'.C` holds them.
 ---@class streamlua.abi.C
 ---@field SL_ABI_VERSION integer
@@ -1175,6 +1195,13 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_ASK_EXPORT integer
 ---@field SL_ASK_STAGE integer
 ---@field SL_ASK_DRAIN integer
+---@field SL_LAUNCHER_INITIALIZE integer
+---@field SL_LAUNCHER_SCHEDULE integer
+---@field SL_LAUNCHER_UPDATE integer
+---@field SL_LAUNCHER_ADD integer
+---@field SL_LAUNCHER_REMOVE integer
+---@field SL_LAUNCHER_RESTART integer
+---@field SL_LAUNCHER_KILL integer
 local C = {}
 
 --- Returns SL_ABI_VERSION as it was when the library was compiled.
@@ -3385,5 +3412,42 @@ function C.sl_abi_http_mac(secret, text, size) end
 --- Returns 32 hexadecimal digits that nobody can guess, valid until the next call in this thread.
 ---@return ffi.cdata*
 function C.sl_abi_http_nonce() end
+
+--- Starts a topology master on a thread. Returns NULL with SL_EINVAL when something is missing, or
+--- SL_ESYS. Free it with sl_abi_launcher_end.
+---@param options sl_role_options|ffi.cdata*
+---@param settings sl_settings|ffi.cdata*
+---@param abilities sl_launcher_abilities|ffi.cdata*
+---@return sl_launcher_role
+function C.sl_abi_launcher_start(options, settings, abilities) end
+
+--- Waits for a command, at most timeout_ms. Returns 1 with *command, which has to be answered before
+--- the next; 0 when the time is over; SL_ECLOSED when the topology master has ended.
+---@param role sl_launcher_role|ffi.cdata*
+---@param timeout_ms number
+---@param command ffi.cdata*
+---@return integer
+function C.sl_abi_launcher_next(role, timeout_ms, command) end
+
+--- Answers a command: with a text why it could not be done; or with NULL when it was, and for
+--- SL_LAUNCHER_ADD the real numbers of the containers (NULL: as asked). Returns 0, or SL_EINVAL:
+--- numbers are missing or doubled, and the command counts as failed.
+---@param role sl_launcher_role|ffi.cdata*
+---@param failure string|ffi.cdata*
+---@param ids ffi.cdata*
+---@param count integer
+---@return integer
+function C.sl_abi_launcher_done(role, failure, ids, count) end
+
+--- Tells that a container ended and was started again.
+---@param role sl_launcher_role|ffi.cdata*
+---@param container integer
+---@param text string|ffi.cdata*
+function C.sl_abi_launcher_ended(role, container, text) end
+
+--- Waits for the topology master's end and frees the role. Returns the exit code of the process.
+---@param role sl_launcher_role|ffi.cdata*
+---@return integer
+function C.sl_abi_launcher_end(role) end
 
 return C

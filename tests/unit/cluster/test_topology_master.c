@@ -476,6 +476,56 @@ test_ids_that_the_launcher_gave_are_published(void **state)
     assert_counts(f);
 }
 
+/* PR 2582: asked for 5 and 6, the launcher gives 7 and 9, and takes its time for both answers. */
+static void
+test_a_launcher_may_take_its_time(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    fill_counts(f);
+    f->remap = 2;
+    f->slow_updates = 1;
+    f->slow_adds = 1;
+    struct sl_update_result result = update(f, 2, 4);
+    assert_int_equal(result.outcome, SL_UPDATE_DONE);
+    assert_int_equal(f->slow_adds, 0);
+    assert_int_equal(f->prepared, 2);
+    assert_non_null(worker_of(f, 6));
+    assert_counts(f);
+}
+
+static void
+test_a_launcher_may_refuse_an_update(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    int started = f->started;
+    f->refuse_update = true;
+    f->slow_updates = 1;
+    struct sl_update_result result = update(f, 2, 4);
+    assert_int_equal(result.outcome, SL_UPDATE_ROLLED_BACK);
+    assert_non_null(strstr(result.reason, "not today"));
+    assert_int_equal(f->started, started);
+    assert_int_equal(stored_version(f), 1);
+    f->refuse_update = false;
+    result = update(f, 2, 4);
+    assert_int_equal(result.outcome, SL_UPDATE_DONE);
+}
+
+/* Nomad: only updates that keep the containers. Others are refused before anything is touched. */
+static void
+test_a_launcher_that_can_not_scale_is_not_asked_to(void **state)
+{
+    struct fixture *f = *state;
+    f->can_not_scale = true;
+    run(f);
+    update(f, 2, 4);
+    assert_int_equal(f->result.code, SL_EINVAL);
+    assert_non_null(strstr(f->reason, "its launcher can neither add nor remove containers"));
+    assert_int_equal(f->prepared, 0);
+    assert_int_equal(stored_version(f), 1);
+}
+
 static void
 test_a_kill_drains_and_ends_everything(void **state)
 {
@@ -525,6 +575,9 @@ main(void)
         TEST(test_an_update_that_makes_another_task_of_one_is_refused),
         TEST(test_one_of_two_updates_at_once_conflicts),
         TEST(test_ids_that_the_launcher_gave_are_published),
+        TEST(test_a_launcher_may_take_its_time),
+        TEST(test_a_launcher_may_refuse_an_update),
+        TEST(test_a_launcher_that_can_not_scale_is_not_asked_to),
         TEST(test_a_kill_drains_and_ends_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,12 @@ struct fixture {
     int removed;
     /* Containers that the launcher has. */
     bool is_wanted[64];
+    /* Calls of the launcher that take their time, updates that it was asked for. */
+    int slow_updates;
+    int slow_adds;
+    int prepared;
+    bool refuse_update;
+    bool can_not_scale;
     /* Added to the ids of new containers. */
     int32_t remap;
     /* Added to the indexes of the bolt's tasks in proposed plans. */
@@ -430,11 +436,46 @@ launcher_initialize(void *self, const struct sl_execution_state *execution, uint
     return 0;
 }
 
+static inline void
+tell_progress(void *ctx)
+{
+    struct fixture *f = ctx;
+    f->launcher.on_progress(f->launcher.ctx);
+}
+
+/* A launcher that takes its time says so first. */
+static inline bool
+launcher_takes_time(struct fixture *f, int *calls)
+{
+    if (*calls == 0) {
+        return false;
+    }
+    --*calls;
+    sl_loop_post(f->master_node.loop, tell_progress, f);
+    return true;
+}
+
+static inline int
+launcher_prepare_update(void *self, const struct sl_stored_plan *current,
+                        const struct sl_stored_plan *proposed)
+{
+    struct fixture *f = self;
+    assert_int_equal(current->version + 1, proposed->version);
+    f->prepared++;
+    if (launcher_takes_time(f, &f->slow_updates)) {
+        return SL_EAGAIN;
+    }
+    return f->refuse_update ? sl_err_set(SL_EUSER, "not today") : 0;
+}
+
 static inline int
 launcher_add(void *self, const struct sl_stored_plan *plan, int32_t *ids, size_t count)
 {
     struct fixture *f = self;
     assert_string_equal(plan->topology, "words");
+    if (launcher_takes_time(f, &f->slow_adds)) {
+        return SL_EAGAIN;
+    }
     for (size_t i = 0; i < count; i++) {
         if (worker_of(f, ids[i]) == NULL) {
             ids[i] += f->remap;
@@ -595,8 +636,17 @@ master_start(struct fixture *f)
         .store = f->master_node.store,
         .rpc = f->master_node.rpc,
         .topology = "words",
-        .launcher = {launcher_initialize, launcher_add, launcher_remove, launcher_restart,
-                     launcher_stop_all, launcher_is_worker, launcher_pid, launcher_restarts, f},
+        .launcher = {.initialize = launcher_initialize,
+                     .add_containers = launcher_add,
+                     .remove_containers = launcher_remove,
+                     .restart_container = launcher_restart,
+                     .stop_all = launcher_stop_all,
+                     .prepare_update = launcher_prepare_update,
+                     .is_worker = launcher_is_worker,
+                     .pid = launcher_pid,
+                     .restarts = launcher_restarts,
+                     .can_not_scale = f->can_not_scale,
+                     .self = f},
         .pid = 77,
         .guardian_pid = 76,
         .heartbeat_interval_ms = 1000,

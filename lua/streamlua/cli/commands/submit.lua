@@ -94,6 +94,7 @@ local function planned(context, prepared, wanted)
 end
 
 local function run(context, args)
+  running.check_launcher(context)
   local prepared = prepare(context, args)
   local plan, request = pack(context, args, prepared)
   if args.dry_run and prepared.schedule then
