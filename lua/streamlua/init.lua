@@ -20,6 +20,7 @@
 ---@field tuple table component(t), task(t), stream(t), fields(t) of a tuple
 ---@field key_group fun(value: any, groups: integer): integer group of a key, from 0
 ---@field io table lines{} and print{}: ready-made input and output
+---@field file fun(path: string): string path of a file beside the script, which is shipped with it
 ---@field json table decode(text), encode(value)
 ---@field split fun(line: string): function iterator over the words of a line
 local M = {}
@@ -36,6 +37,7 @@ local parts = {
   null = { 'streamlua.runtime.value', 'null' },
   tuple = { 'streamlua.runtime.tuple' },
   key_group = { 'streamlua.runtime.key', 'key_group' },
+  file = { 'streamlua.topology.load', 'file' },
   io = { 'streamlua.connectors.io' },
   json = { 'streamlua.json' },
   split = { 'streamlua.split' },

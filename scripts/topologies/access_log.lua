@@ -18,10 +18,7 @@ local units = require 'streamlua.units'
 
 local byte, find, sub, floor = string.byte, string.find, string.sub, math.floor
 
-local folder = debug.getinfo(1, 'S').source:match('^@(.*/)') or ''
-
 local t = streamlua.topology('access_log', {
-  input = folder .. 'data/access.log',
   top = 5,
   gap = '30m',
 })
@@ -185,7 +182,7 @@ local report = streamlua.bolt {
   end,
 }
 
-t:spout('lines', streamlua.io.lines { path = t.config.input })
+t:spout('lines', streamlua.io.lines { path = t.config.input or streamlua.file('data/access.log') })
 t:bolt('parse', parse):global('lines')
 t:bolt('paths', paths, { parallelism = 2 }):fields('parse', { 'path' })
 t:bolt('sessions', sessions, { parallelism = 2 }):fields('parse', { 'client' })

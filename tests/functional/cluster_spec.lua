@@ -189,6 +189,34 @@ describe('a local topology', function()
     until_described(all_run)
   end)
 
+  it('is shipped with the files that it asks for, and reads its input where it was submitted', function()
+    files.write('data/words.txt', 'ham eggs\n')
+    files.write('here.txt', 'spam\n')
+    script = files.write('files.lua', [[
+      local streamlua = require 'streamlua'
+      local path = streamlua.file('data/words.txt')
+      local t = streamlua.topology('counts', { containers = 1 })
+      t:spout('lines', streamlua.io.lines { path = t.config.input or path })
+      t:bolt('write', streamlua.bolt {
+        execute = function(self, tuple)
+          local file = assert(io.open(t.config.folder .. '/out', 'a'))
+          file:write(tuple.line, '\n')
+          file:close()
+        end }):global('lines')
+      return t
+    ]])
+    for _, case in ipairs({ { 'ham eggs\n' }, { 'spam\n', '--set', 'input=here.txt' } }) do
+      ok('submit', script, unpack(case, 2))
+      for _ = 1, 200 * process.slowness do
+        if io.open(folder .. '/out') then break end
+        posix.poll.rpoll(0, 20)
+      end
+      ok('kill', 'counts', '--wait', '5s')
+      assert.equal(case[1], process.read_file(folder .. '/out'))
+      os.remove(folder .. '/out')
+    end
+  end)
+
   it('that can not start is taken back whole, with its reason', function()
     local result = process.run({ 'submit', script, '--set', 'broken=true' },
       { env = env, cwd = folder })

@@ -157,6 +157,14 @@ end
 ---@return boolean
 function M.is_scheduled(context) return M.place(context).launcher == 'standalone' end
 
+-- `--set input=a.txt` means the file here, wherever the topology runs then.
+local function resolve_input(set)
+  local input = set.input
+  if type(input) == 'string' and input:sub(1, 1) ~= '/' and libc.stat(input) then
+    set.input = absolute(input)
+  end
+end
+
 --- What is submitted of a script: {name, definition, request, described, groups, package, containers,
 --- scheduler; where masters schedule, schedule}. The script is evaluated in a process of its own.
 ---@param context table
@@ -166,12 +174,13 @@ function M.is_scheduled(context) return M.place(context).launcher == 'standalone
 function M.prepare(context, path, parallelism)
   local defaults, is_scheduled = context.defaults, M.is_scheduled(context)
   local default_scheduler = M.place(context).scheduler
+  resolve_input(context.set)
   return apart.build(context, path, function(topology)
     for _, component in ipairs(topology.components) do
       component.parallelism = parallelism and parallelism[component.name] or component.parallelism
     end
     local code, failure = packages.build(path, load.modules(),
-      { set = context.set, defaults = defaults })
+      { set = context.set, defaults = defaults, files = load.files() })
     if not code then return nil, failure end
     local definition
     definition, failure = topology:encode()

@@ -1,6 +1,6 @@
--- The code of a topology as it is shipped: the script, the Lua modules that it loaded from beside it,
--- and the config it was submitted with. Plain data, so that it can come from the child process that
--- loaded the script.
+-- The code of a topology as it is shipped: the script, the Lua modules that it loaded from beside it and
+-- other files that it asked for, and the config it was submitted with. Plain data, so that it can come
+-- from the child process that loaded the script.
 --
 --   local package = require 'streamlua.cluster.package'
 --   local code = assert(package.build('topo.lua', load.modules(), { set = {}, defaults = {} }))
@@ -30,7 +30,7 @@ local function module_path(name, path)
 end
 
 --- Reads the files of a topology. `modules` are those of streamlua.topology.load, by name; options
---- {set=, defaults=} are the config over and below the script's own.
+--- {set=, defaults=} are the config over and below the script's own, {files=} its other files.
 ---@param script string path
 ---@param modules table<string, string>
 ---@param options table
@@ -41,6 +41,7 @@ function M.build(script, modules, options)
   local name = script:match('([^/]+)$')
   local paths = { [name] = script }
   for module, path in pairs(modules) do paths[module_path(module, path)] = path end
+  for path, source in pairs(options.files or {}) do paths[path] = source end
   local files = {}
   for path, source in pairs(paths) do
     local content, failure = read(source)

@@ -6,7 +6,8 @@
 --
 -- `require` in the script finds modules beside the script first, also when it is called later from a
 -- running component. A symbolic link to a script counts as the script: its folder comes first, then
--- the folder of the link. Which modules came from there is in `load.modules()`, for submission.
+-- the folder of the link. Which modules came from there is in `load.modules()`, for submission, and
+-- which other files it asked for in `load.files()`.
 --
 -- A program is a value whose metatable has a field __streamlua: 'topology', or 'streaming' for a
 -- streaming context.
@@ -20,8 +21,9 @@ local M = {}
 --- Largest script, in bytes.
 M.MAX_BYTES = 16 * 1024 * 1024
 
--- The folders of the script loaded last, and the modules that came from there: name -> path.
-local current = { folders = {}, modules = {} }
+-- The folders of the script loaded last, the modules that came from there (name -> path), and other
+-- files (path in the folder -> path).
+local current = { folders = {}, modules = {}, files = {} }
 
 local function failure(code, message, file, line, hint)
   local value = err.new(code, message)
@@ -171,7 +173,7 @@ local function start_script(path)
   local real = libc.realpath(path) or path
   local folders = { folder_of(real) }
   if folder_of(path) ~= folders[1] then folders[2] = folder_of(path) end
-  current = { folders = folders, modules = {} }
+  current = { folders = folders, modules = {}, files = {} }
   install_search()
 end
 
@@ -181,6 +183,44 @@ end
 function M.kind(value)
   local meta = type(value) == 'table' and getmetatable(value)
   return type(meta) == 'table' and meta.__streamlua or nil
+end
+
+-- A path below the folder, without empty parts, "." and ".."; nil for any other.
+local function inner_path(path)
+  if type(path) ~= 'string' or path == '' or path:find('^/') or path:find('%z') then return nil end
+  for part in (path .. '/'):gmatch('([^/]*)/') do
+    if part == '' or part == '.' or part == '..' then return nil end
+  end
+  return path
+end
+
+--- The path of a file beside the script, by its path in the script's folder: `streamlua.file`. The file
+--- is shipped with the script when this is called while the script loads; on the machine of a worker it
+--- gives the path there. Raises when there is no such file.
+---@param path string such as 'data/access.log'
+---@return string
+function M.file(path)
+  if not inner_path(path) then
+    error(("file '%s': a path below the script's folder is expected"):format(tostring(path)), 2)
+  end
+  local folders = #current.folders > 0 and current.folders or { '.' }
+  for _, folder in ipairs(folders) do
+    local found = folder .. '/' .. path
+    local stat = libc.stat(found)
+    if stat and stat.kind == 'file' then
+      current.files[path] = found
+      return found
+    end
+  end
+  error(("file '%s': there is none beside the script, in %s"):format(path, folders[1]), 2)
+end
+
+--- Files that the script loaded last asked for, so far: path in its folder -> path.
+---@return table<string, string>
+function M.files()
+  local copy = {}
+  for name, path in pairs(current.files) do copy[name] = path end
+  return copy
 end
 
 --- Modules that the script loaded last took from beside it, so far: name -> path.

@@ -59,6 +59,23 @@ describe('loading a script', function()
     assert.equal(files.folder() .. '/late.lua', modules.late)
   end)
 
+  it('gives the path of files beside the script, and remembers them', function()
+    files.write('data/words.txt', 'a b')
+    local path = files.write('topo.lua', "local path = require('streamlua').file('data/words.txt')\n"
+      .. script:gsub("'loaded'", "path:match('[^/]+$')"))
+    assert.equal('words.txt', assert(load.script(path)).name)
+    assert.same({ ['data/words.txt'] = files.folder() .. '/data/words.txt' }, load.files())
+    for given, message in pairs({ ["'../topo.lua'"] = 'below the script', ["'/etc/passwd'"] = 'below the script',
+      ["'data/./words.txt'"] = 'below the script', ["''"] = 'below the script', ['7'] = 'below the script',
+      ["'data'"] = 'there is none beside the script', ["'none.txt'"] = 'there is none beside the script' }) do
+      local err = failure(("require('streamlua').file(%s)"):format(given))
+      assert.equal('EUSER', err.code)
+      assert.matches(message, err.message, 1, true)
+      assert.equal(1, err.line)
+    end
+    assert.same({}, load.files())
+  end)
+
   it('gives another script its own modules', function()
     files.write('a/util.lua', "return 'a'")
     files.write('b/util.lua', "return 'b'")
