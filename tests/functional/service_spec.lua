@@ -1,6 +1,7 @@
 -- timeout: 300
 -- The HTTP API with real processes: commands give the same with --service-url as without it.
 
+local cluster = require 'support.standalone'
 local curl = require 'streamlua.service.curl'
 local files = require 'support.files'
 local json = require 'streamlua.json'
@@ -110,6 +111,30 @@ describe('the HTTP API', function()
     local result = remote('list')
     assert.equal(5, result.code)
     assert.matches('^error: http://127.0.0.1:%d+: ', result.stderr)
+  end)
+
+  it('of a master serves its cluster, of which clients need to know nothing', function()
+    script = cluster.open()
+    finally(cluster.close)
+    url = cluster.master('--api', '127.0.0.1:0').text.stderr:match('api: (http://%S+)')
+    cluster.supervisor(1, 5)
+    assert.equal('RUNNING', document(remote('submit', script, '--set', 'folder=' .. folder,
+      '-o', 'json')).state)
+    local described = document(remote('describe', 'counts', '-o', 'json'))
+    assert.equal('standalone', described.scheduler)
+    assert.equal('s1', described.containers[1].supervisor)
+    local dry = document(remote('update', 'counts', '--parallelism', 'count=3', '--dry-run',
+      '-o', 'json'))
+    assert.same({ 1, 'standalone' }, { dry.started, cluster.document('describe', 'counts', '-o',
+      'json').scheduler })
+    local grown = document(remote('update', 'counts', '--parallelism', 'count=3', '-o', 'json'))
+    assert.same({ 1, 2, 1 }, { grown.from_version, grown.to_version, grown.started })
+    assert.equal(4, remote('update', 'counts', '--mode', 'keep').code)
+    local status, answer = http('POST', '/api/v1/topologies/counts/update',
+      'component_parallelism=count:2')
+    assert.equal(200, status, answer.message)
+    assert.equal(0, remote('kill', 'counts', '--purge').code)
+    assert.same({}, cluster.processes())
   end)
 
   it('tells why a submitted topology can not start, and leaves nothing of it', function()

@@ -91,9 +91,9 @@ local function daemon(...)
   return started
 end
 
---- Starts a master.
-function M.master()
-  local started = daemon('master')
+--- Starts a master. Arguments are options of it; it serves no HTTP API unless they say so.
+function M.master(...)
+  local started = daemon('master', unpack(select('#', ...) > 0 and { ... } or { '--api', 'off' }))
   started:expect('stderr', 'stands for election')
   return started
 end
