@@ -514,6 +514,7 @@ sl__tm_advance(struct sl_topology_master *self)
         set_state(self, self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED);
         /* An update may end with this. */
         sl__tm_update_advance(self);
+        sl__tm_kill_settled(self);
     }
     sl__tm_waiters_check(self);
 }
@@ -1039,6 +1040,7 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl_state_cancel(self->options.store, self->location_ticket);
     sl_timer_stop(&self->end_timer);
     sl_timer_stop(&self->nudge_timer);
+    sl_timer_stop(&self->kill_timer);
     sl__tm_drain_stop(self);
     sl__tm_update_abandon(self);
     sl__tm_measures_abandon(self);

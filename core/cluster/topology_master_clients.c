@@ -278,7 +278,10 @@ sl__tm_handle_waiting(void *ctx, struct sl_rpc_request *request)
     sl__tm_advance(self);
 }
 
-/* Killing: pause, drain for as long as was asked, stop every container. */
+/*
+ * Killing: pause, drain for as long as was asked, stop every container.  When a worker is just
+ * being replaced, what is in flight can end only when it is there again: that is waited for, too.
+ */
 
 void
 sl__tm_kill_stopped(struct sl_topology_master *self)
@@ -312,6 +315,16 @@ kill_drained(void *ctx, int status)
     kill_containers(self);
 }
 
+static void
+kill_begin(struct sl_topology_master *self)
+{
+    sl_timer_stop(&self->kill_timer);
+    sl__tm_update_abandon(self);
+    sl__tm_drain_stop(self);
+    self->execution.state = SL_TOPOLOGY_KILLED;
+    sl__tm_save_execution(self);
+}
+
 void
 sl__tm_kill_start(struct sl_topology_master *self)
 {
@@ -319,6 +332,57 @@ sl__tm_kill_start(struct sl_topology_master *self)
     sl__tm_waiters_fail(self, "the topology is killed");
     sl__tm_event(self, "is killed");
     kill_containers(self);
+}
+
+static void
+kill_drain(struct sl_topology_master *self)
+{
+    uint64_t now = sl_loop_now_ms(self->loop);
+    uint64_t left = self->kill_until_ms > now ? self->kill_until_ms - now : 0;
+    kill_begin(self);
+    self->phase = SL__TM_ENDING;
+    sl__tm_waiters_fail(self, "the topology is killed");
+    sl__tm_event(self, "is killed when nothing is in flight, or in %llu ms",
+                 (unsigned long long)left);
+    struct sl_map_u64_entry *entry;
+    for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
+        struct sl__tm_worker *worker = (void *)(uintptr_t)entry->value;
+        if (worker->is_registered) {
+            sl__tm_send_spouts(worker, false);
+        }
+    }
+    sl__tm_drain_start(self, left, kill_drained, self);
+}
+
+static void
+kill_is_late(void *ctx, uint64_t ticket)
+{
+    struct sl_topology_master *self = ctx;
+    (void)ticket;
+    if (self->phase == SL__TM_LEADING) {
+        sl__tm_event(self, "does not run again in time");
+        kill_begin(self);
+        sl__tm_kill_start(self);
+    }
+}
+
+/* In a turn of its own: whoever tells is in the middle of something. */
+static void
+kill_in_turn(void *ctx, uint64_t ticket)
+{
+    struct sl_topology_master *self = ctx;
+    (void)ticket;
+    if (self->phase == SL__TM_LEADING) {
+        kill_drain(self);
+    }
+}
+
+void
+sl__tm_kill_settled(struct sl_topology_master *self)
+{
+    if (sl_timer_is_running(&self->kill_timer)) {
+        sl_timer_start(self->loop, &self->kill_timer, 0, kill_in_turn, self);
+    }
 }
 
 void
@@ -342,25 +406,15 @@ sl__tm_handle_kill(void *ctx, struct sl_rpc_request *request)
         return;
     }
     self->kill_request = request;
-    sl__tm_update_abandon(self);
-    sl__tm_drain_stop(self);
-    bool is_draining = wanted.time_limit_ms > 0 && self->is_settled && self->execution.is_active;
-    self->execution.state = SL_TOPOLOGY_KILLED;
-    sl__tm_save_execution(self);
-    if (!is_draining) {
+    self->kill_until_ms = sl_loop_now_ms(self->loop) + wanted.time_limit_ms;
+    if (wanted.time_limit_ms == 0 || !self->execution.is_active || !self->was_settled) {
+        kill_begin(self);
         sl__tm_kill_start(self);
-        return;
+    } else if (!self->is_settled) {
+        sl__tm_event(self, "is killed when it runs again and nothing is in flight, or in %llu ms",
+                     (unsigned long long)wanted.time_limit_ms);
+        sl_timer_start(self->loop, &self->kill_timer, wanted.time_limit_ms, kill_is_late, self);
+    } else {
+        kill_drain(self);
     }
-    self->phase = SL__TM_ENDING;
-    sl__tm_waiters_fail(self, "the topology is killed");
-    sl__tm_event(self, "is killed when nothing is in flight, or in %llu ms",
-                 (unsigned long long)wanted.time_limit_ms);
-    struct sl_map_u64_entry *entry;
-    for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
-        struct sl__tm_worker *worker = (void *)(uintptr_t)entry->value;
-        if (worker->is_registered) {
-            sl__tm_send_spouts(worker, false);
-        }
-    }
-    sl__tm_drain_start(self, wanted.time_limit_ms, kill_drained, self);
 }

@@ -145,8 +145,10 @@ struct sl_topology_master {
     struct sl__tm_update *update;
     /* Dry runs that are being answered. */
     struct sl_list measures;
-    /* Of a kill. */
+    /* Of a kill; the timer runs while it waits until the topology runs again. */
     struct sl_rpc_request *kill_request;
+    struct sl_timer kill_timer;
+    uint64_t kill_until_ms;
     /* What could not be sent is sent again. */
     struct sl_timer nudge_timer;
     struct sl_timer end_timer;
@@ -192,6 +194,8 @@ void sl__tm_waiters_check(struct sl_topology_master *self);
 void sl__tm_waiters_fail(struct sl_topology_master *self, const char *reason);
 void sl__tm_kill_stopped(struct sl_topology_master *self);
 void sl__tm_kill_start(struct sl_topology_master *self);
+/* The topology runs again: a kill that waited for that goes on. */
+void sl__tm_kill_settled(struct sl_topology_master *self);
 
 /* topology_master_location.c */
 /* Publishes where clients in service mode find this process; goes with the session. */

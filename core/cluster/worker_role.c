@@ -448,14 +448,14 @@ take_stage(struct sl_worker_role *self, struct sl_rpc_request *request)
 static struct sl_worker_drained
 drained_now(struct sl_worker_role *self)
 {
-    struct sl_worker_load load = {0, 0};
+    struct sl_worker_load load;
     struct sl_remote_stats stats;
-    if (!self->options.drains_owner) {
-        sl_worker_load(self->worker, &load);
+    if (self->options.drains_owner) {
+        /* Nor is what waits for a process that died: the owner does without it. */
+        bool is_busy = self->drain != NULL && self->drain->number != 0;
+        return (struct sl_worker_drained){.waiting = is_busy};
     }
-    if (self->drain != NULL && self->drain->number != 0) {
-        load.waiting++;
-    }
+    sl_worker_load(self->worker, &load);
     sl_remote_stats(sl_worker_remote(self->worker), &stats);
     return (struct sl_worker_drained){.roots = load.roots,
                                       .waiting = load.waiting + stats.queued + stats.unconfirmed +

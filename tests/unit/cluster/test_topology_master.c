@@ -544,6 +544,38 @@ test_a_kill_drains_and_ends_everything(void **state)
     }
 }
 
+/* What a worker had that died a moment ago can end only with the next one. */
+static void
+test_a_kill_that_may_wait_drains_when_a_worker_is_there_again(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    int before = f->started;
+    launcher_restart(f, 1);
+    UNTIL(f, f->started == before + 1);
+    assert_false(sl_topology_master_is_settled(f->master));
+    struct sl_control_status status =
+        ask(f, SL_TM_KILL, (struct sl_control_request){.time_limit_ms = 5000});
+    assert_int_equal(f->result.status, SL_RPC_SUCCESS);
+    assert_int_equal(status.state, SL_TOPOLOGY_KILLED);
+    assert_true(f->workers[before].drains > 0);
+    UNTIL(f, f->has_ended);
+}
+
+static void
+test_a_kill_waits_no_longer_than_it_may(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    f->is_silent_start = true;
+    launcher_restart(f, 1);
+    UNTIL(f, f->started == 4);
+    ask(f, SL_TM_KILL, (struct sl_control_request){.time_limit_ms = 2000});
+    assert_int_equal(f->result.status, SL_RPC_SUCCESS);
+    assert_int_equal(f->workers[0].drains + f->workers[1].drains + f->workers[2].drains, 0);
+    UNTIL(f, f->has_ended);
+}
+
 int
 main(void)
 {
@@ -579,6 +611,8 @@ main(void)
         TEST(test_a_launcher_may_refuse_an_update),
         TEST(test_a_launcher_that_can_not_scale_is_not_asked_to),
         TEST(test_a_kill_drains_and_ends_everything),
+        TEST(test_a_kill_that_may_wait_drains_when_a_worker_is_there_again),
+        TEST(test_a_kill_waits_no_longer_than_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

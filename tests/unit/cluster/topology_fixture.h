@@ -50,8 +50,9 @@ struct fake_worker {
     int counts[GROUPS];
     int staged[GROUPS];
     uint64_t staged_version;
-    /* How often it answers that something is in flight. */
+    /* How often it answers that something is in flight, and how often it was asked. */
     int busy_rounds;
+    int drains;
 };
 
 struct node {
@@ -219,6 +220,7 @@ worker_drain(void *ctx, struct sl_rpc_request *request)
     struct fake_worker *worker = ctx;
     struct sl_buf out = {0};
     struct sl_worker_drained answer = {.sent = 5, .received = 5};
+    worker->drains++;
     assert_false(worker->is_active);
     if (worker->busy_rounds > 0) {
         worker->busy_rounds--;
