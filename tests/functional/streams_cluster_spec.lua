@@ -227,6 +227,8 @@ describe('a submitted stream program', function()
     kill(homes.one)
     until_true('the receiver runs again', function() return #lines_of('started') >= 3 end)
     more_lines('out-one', 5)
+    -- What its last host has taken, too, which is gone when the program is told to end.
+    kill(homes.two)
     ok('kill', 'received', '--wait', '30s')
     for _, name in ipairs({ 'one', 'two' }) do
       local seen, acknowledged = {}, lines_of('acknowledged-' .. name)

@@ -305,12 +305,18 @@ end
 --- How long a receiver may take to end before the others go on without it.
 M.STOP_MS = 10000
 
-function Remote:stop(node)
-  local entry = self.runners[node]
-  if not entry then return end
+local function end_runner(self, entry)
   entry.give_up_at = entry.give_up_at or self.context:now() + M.STOP_MS
   entry.must_stop = true
   tell_runner(self, entry, message.RECEIVER_STOP)
+end
+
+--- Asks the receiver of a node to end, which is told when it has.
+function Remote:stop(node)
+  local entry = self.runners[node]
+  if not entry then return end
+  entry.is_awaited = true
+  end_runner(self, entry)
 end
 
 function Remote:rate(node, rate)
@@ -387,8 +393,9 @@ function M.remote(context, pool)
     local rc = C.sl_abi_streaming_receiver_started(context.handle, document.node, entry.worker)
     if rc < 0 then
       C.sl_error_clear()
+      -- Placed elsewhere by now, or the context stops: then its end is waited for all the same.
       entry.is_refused = true
-      self:stop(document.node)
+      end_runner(self, entry)
     end
   end)
   pool:on(message.RECEIVER_ERROR, function(document)
@@ -404,7 +411,7 @@ function M.remote(context, pool)
     elseif retired or entry then
       pool.hosts:occupy(retired or entry.host, -1)
     end
-    if entry and not entry.is_refused and not entry.is_lost then
+    if entry and (entry.is_awaited or not entry.is_refused) and not entry.is_lost then
       C.sl_abi_streaming_receiver_ended(context.handle, document.node, document.message,
         document.delay_ms or UNKNOWN)
     end
