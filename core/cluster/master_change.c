@@ -86,6 +86,39 @@ move_master(struct sl__master_topology *topology, const struct sl_plan_slot *old
 
 /* Updates. */
 
+/* Its turn has come: it waits in the queue like any other event. */
+static void
+change_push(struct sl__master_event *event)
+{
+    sl__master_event_limit(event, event->update.lock_timeout_ms + event->update.drain_timeout_ms +
+                                      MARGIN_MS);
+    sl__master_event_push(event);
+}
+
+/* Is the change before it over, or has it waited for long enough? */
+static void
+change_turn(void *ctx, uint64_t ticket)
+{
+    struct sl__master_event *event = ctx;
+    struct sl_master *self = event->master;
+    struct sl__master_topology *topology = sl__master_topology_find(self, event->topology);
+    (void)ticket;
+    if (topology != NULL && topology->status == SL_MASTER_REBALANCING &&
+        sl_loop_now_ms(self->loop) < event->wait_until_ms) {
+        sl_timer_start(self->loop, &event->timer, SL__MASTER_TURN_MS, change_turn, event);
+        return;
+    }
+    sl_list_remove(&event->node);
+    if (topology != NULL && topology->status == SL_MASTER_REBALANCING) {
+        char reason[2 * SL_REASON_SIZE];
+        snprintf(reason, sizeof(reason), "another update of it is under way, asked by %s",
+                 topology->changer);
+        sl__master_event_fail(event, SL_ECONFLICT, reason);
+    } else {
+        change_push(event);
+    }
+}
+
 void
 sl__master_change_start(struct sl_master *self, struct sl_rpc_request *request,
                         struct sl_buf *bytes)
@@ -105,8 +138,6 @@ sl__master_change_start(struct sl_master *self, struct sl_rpc_request *request,
             rc = sl_err_set(SL_ENOTFOUND, "no topology of that name is running");
         } else if (topology->status == SL_MASTER_KILLED) {
             rc = sl_err_set(SL_ECONFLICT, "it is being killed");
-        } else if (topology->status == SL_MASTER_REBALANCING) {
-            rc = sl_err_set(SL_ECONFLICT, "another update of it is under way");
         }
     }
     if (rc != 0) {
@@ -118,9 +149,13 @@ sl__master_change_start(struct sl_master *self, struct sl_rpc_request *request,
     event->plan_version = event->current.version;
     sl_free(event->topology);
     event->topology = sl_strdup(event->update.topology);
-    sl__master_event_limit(event, event->update.lock_timeout_ms + event->update.drain_timeout_ms +
-                                      MARGIN_MS);
-    sl__master_event_push(event);
+    if (topology->status == SL_MASTER_REBALANCING && !event->update.is_dry_run) {
+        event->wait_until_ms = sl_loop_now_ms(self->loop) + event->update.lock_timeout_ms;
+        sl_list_push_back(&self->changing, &event->node);
+        sl_timer_start(self->loop, &event->timer, SL__MASTER_TURN_MS, change_turn, event);
+    } else {
+        change_push(event);
+    }
 }
 
 static void
@@ -308,6 +343,8 @@ sl__master_change_assigned(struct sl__master_event *event)
         return;
     }
     sl__master_topology_reserve(topology, &event->plan);
+    snprintf(topology->changer, sizeof(topology->changer), "%s",
+             event->request != NULL ? sl_rpc_request_peer(event->request) : "somebody");
     int rc = change_ask(event, topology);
     if (rc != 0) {
         sl__master_topology_reserve(topology, NULL);

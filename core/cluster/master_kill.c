@@ -125,6 +125,29 @@ kill_again(void *ctx, uint64_t ticket)
     sl__master_kill_run(ctx);
 }
 
+/* A supervisor still says that it has a slot of the topology. */
+static bool
+has_slots(const struct sl__master_topology *topology)
+{
+    const struct sl_slot_manager *slots = sl_resource_manager_slots(topology->master->resources);
+    for (int32_t i = 0; topology->has_plan && i < topology->plan.plan.container_count; i++) {
+        if (sl_slot_manager_slot_state(slots, topology->plan.slots[i].supervisor,
+                                       topology->plan.slots[i].port, NULL) > SL_SLOT_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void kill_end(struct sl__master_topology *topology);
+
+static void
+kill_end_later(void *ctx, uint64_t ticket)
+{
+    (void)ticket;
+    kill_end(ctx);
+}
+
 static void
 kill_removed(void *ctx, int status, bool is_found)
 {
@@ -140,11 +163,26 @@ kill_removed(void *ctx, int status, bool is_found)
         return;
     }
     sl_log_info("cluster", "%s is killed", topology->name);
+    sl_resource_manager_topology_ended(self->resources, topology->name);
+    topology->kill_began_ms = sl_loop_now_ms(self->loop);
+    kill_end(topology);
+}
+
+/* Its slots are free: whoever asked may think so. Without a topology master that takes a while. */
+static void
+kill_end(struct sl__master_topology *topology)
+{
+    struct sl_master *self = topology->master;
+    if (has_slots(topology) &&
+        sl_loop_now_ms(self->loop) - topology->kill_began_ms < SL__MASTER_SLOTS_MS) {
+        sl_timer_start(self->loop, &topology->kill_timer, SL__MASTER_SLOTS_LOOK_MS, kill_end_later,
+                       topology);
+        return;
+    }
     for (size_t i = 0; i < topology->kills.count; i++) {
         sl_rpc_reply(topology->kills.items[i], NULL, 0);
     }
     sl_vec_clear(&topology->kills);
-    sl_resource_manager_topology_ended(self->resources, topology->name);
     sl__master_folder_remove(self, topology->topology_id);
     sl__master_topology_remove(self, topology);
     sl__master_events_run(self);

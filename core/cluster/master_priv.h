@@ -23,6 +23,11 @@ enum sl__master_phase {
 };
 
 enum {
+    /* How often a change looks whether the one before it is over. */
+    SL__MASTER_TURN_MS = 50,
+    /* How long a kill waits for slots whose topology master is gone, and how often it looks. */
+    SL__MASTER_SLOTS_MS = 15000,
+    SL__MASTER_SLOTS_LOOK_MS = 100,
     /* A call of a supervisor or a topology master. */
     SL__MASTER_CALL_MS = 10000,
     /* Of a kill: how often a topology master that does not answer is asked again. */
@@ -87,6 +92,8 @@ struct sl__master_topology {
     uint64_t alone_ms;
     enum sl_master_topology_status status;
     enum sl_master_topology_status before;
+    /* Who asked for the change that is under way. */
+    char changer[SL_REASON_SIZE];
     /* Slots of the plan, and those that a change under way wants. */
     struct sl__master_keys slots;
     struct sl__master_keys reserved;
@@ -126,6 +133,8 @@ struct sl__master_event {
     bool is_working;
     /* What an earlier topology of that name left was removed. */
     bool is_swept;
+    /* A change that waits for another one: until when. */
+    uint64_t wait_until_ms;
     /* Of a request, and what is decoded of it. */
     struct sl_buf bytes;
     struct sl_arena arena;

@@ -662,6 +662,28 @@ test_a_kill_that_waits_ends_when_it_was_asked_for_whoever_leads(void **state)
 }
 
 static void
+test_a_kill_without_a_topology_master_ends_the_workers_before_it_answers(void **state)
+{
+    struct fixture *f = *state;
+    world.workers = 3;
+    assert_int_equal(submit_words(3), 0);
+    assert_true(await_settled(f).is_settled);
+    struct process *master = process_of(f, 0);
+    int lost = supervisor_index(master);
+    for (int32_t id = 1; id <= 3; id++) {
+        if (supervisor_index(process_of(f, id)) == lost) {
+            process_end(process_of(f, id), -1, SIGKILL);
+        }
+    }
+    supervisor_end(f, lost, true);
+    process_end(master, -1, SIGKILL);
+    assert_int_equal(count_alive(f), 2);
+    assert_int_equal(kill_words(0, false), 0);
+    assert_int_equal(count_alive(f), 0);
+    assert_false(is_anything_stored());
+}
+
+static void
 test_a_second_kill_brings_the_end_forward_only(void **state)
 {
     struct fixture *f = *state;
@@ -692,7 +714,11 @@ test_a_topology_is_killed_while_it_changes(void **state)
     send_master(SL_MASTER_UPDATE, &body);
     run_for(f, 1000);
     assert_int_equal(f->answers, before);
+    uint64_t from = sl_sim_now_ms(f->sim);
     assert_int_equal(update_words(5, false), SL_ECONFLICT);
+    assert_non_null(strstr(f->reason, "asked by 'test'"));
+    /* It waited as long as it may. */
+    assert_true(sl_sim_now_ms(f->sim) - from >= 5000);
     sl_buf_clear(&body);
     encode_kill(0, false, &body);
     send_master(SL_MASTER_KILL, &body);
@@ -916,6 +942,7 @@ main(void)
         TEST(test_a_master_of_an_old_term_writes_nothing),
         TEST(test_a_kill_leaves_nothing_but_the_backup),
         TEST(test_a_kill_that_waits_ends_when_it_was_asked_for_whoever_leads),
+        TEST(test_a_kill_without_a_topology_master_ends_the_workers_before_it_answers),
         TEST(test_a_second_kill_brings_the_end_forward_only),
         TEST(test_a_topology_is_killed_while_it_changes),
         TEST(test_a_dry_run_tells_the_slots_and_changes_nothing),
