@@ -85,8 +85,10 @@ function M.document(...)
   return assert(json.decode(M.ok(...).stdout))
 end
 
+-- A daemon ends with the spec, also when that is killed because it takes too long.
 local function daemon(...)
-  local started = process.start({ ... }, { env = env, cwd = folder })
+  local started = process.start({ '--pdeathsig', 'KILL', process.binary, ... },
+    { program = 'setpriv', env = env, cwd = folder })
   daemons[#daemons + 1] = started
   return started
 end

@@ -472,6 +472,36 @@ test_unstopped_containers_stay_though_their_supervisor_is_gone(void **state)
 }
 
 static void
+test_a_new_supervisor_is_used_when_all_is_placed_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct sl_stored_plan current;
+    f->schedule.request.workers = 3;
+    set_tasks(f, 1, 5, 1);
+    assign(f);
+    run_on(f, &current);
+    set_nodes(f, 3, 2);
+    f->wish.mode = SL_SCHED_KEEP;
+    assign(f);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_string_not_equal(f->plan.slots[i].supervisor, "s3");
+    }
+    f->wish.mode = SL_SCHED_REASSIGN;
+    assign(f);
+    int on_new = 0;
+    for (int32_t i = 0; i < 3; i++) {
+        on_new += strcmp(f->plan.slots[i].supervisor, "s3") == 0;
+        /* A container that gets another slot is another container. */
+        bool is_kept = f->plan.plan.containers[i].id <= 3;
+        const struct sl_plan_slot *old = slot_of(&current, f->plan.plan.containers[i].id);
+        assert_true(is_kept == (old != NULL));
+        assert_true(old == NULL || (old->port == f->plan.slots[i].port &&
+                                    strcmp(old->supervisor, f->plan.slots[i].supervisor) == 0));
+    }
+    assert_int_equal(on_new, 1);
+}
+
+static void
 test_packed_containers_are_placed_as_they_are(void **state)
 {
     struct fixture *f = *state;
@@ -533,6 +563,7 @@ static const struct CMUnitTest tests[] = {
     CASE(test_nothing_dead_is_nothing_to_do),
     CASE(test_dead_wins_over_unstopped),
     CASE(test_unstopped_containers_stay_though_their_supervisor_is_gone),
+    CASE(test_a_new_supervisor_is_used_when_all_is_placed_anew),
     CASE(test_packed_containers_are_placed_as_they_are),
     CASE(test_start_times_are_new_for_new_and_moved_tasks_only),
 };
