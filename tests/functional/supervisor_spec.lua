@@ -135,8 +135,8 @@ describe('a supervisor', function()
   end)
 
   after_each(function()
-    run('kill', 'counts', '-q')
-    for _, started in ipairs(daemons) do started:signal('TERM') end
+    pcall(run, 'kill', 'counts', '-q')
+    for _, started in ipairs(daemons) do started:signal('KILL') end
     for _, started in ipairs(daemons) do started:wait() end
     for pid in pairs(processes()) do kill(pid) end
     files.clean()
