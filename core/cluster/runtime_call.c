@@ -111,6 +111,13 @@ sl__rt_connect(struct sl_runtime *self, struct sl_rpc_gateway **gateway)
                           self->leader_token, gateway);
 }
 
+/* The two do not have the same secret. */
+static bool
+is_foreign(const struct sl__rt_outcome *outcome)
+{
+    return outcome->rpc == SL_RPC_UNREACHABLE && outcome->status == SL_EFENCED;
+}
+
 /* One call of what find_endpoint found. */
 static int
 call_once(struct sl_runtime *self, const char *topology, uint32_t method, const struct sl_buf *body,
@@ -130,15 +137,18 @@ call_once(struct sl_runtime *self, const char *topology, uint32_t method, const 
                    ? sl_err_set(SL_ETIMEOUT, "the master does not answer")
                    : sl_err_set(SL_ETIMEOUT, "the topology master of %s does not answer", topology);
     }
-    return self->outcome.rpc == SL_RPC_SUCCESS
-               ? 0
-               : sl_err_set(self->outcome.status, "%s", self->outcome.reason);
+    if (self->outcome.rpc == SL_RPC_SUCCESS) {
+        return 0;
+    }
+    return sl_err_set(is_foreign(&self->outcome) ? SL_EINVAL : self->outcome.status, "%s",
+                      self->outcome.reason);
 }
 
 static bool
 is_worth_another_try(const struct sl__rt_outcome *outcome)
 {
-    return outcome->rpc == SL_RPC_STALE_TOKEN || outcome->rpc == SL_RPC_UNREACHABLE ||
+    return outcome->rpc == SL_RPC_STALE_TOKEN ||
+           (outcome->rpc == SL_RPC_UNREACHABLE && !is_foreign(outcome)) ||
            (outcome->rpc == SL_RPC_FAILURE && outcome->status == SL_EAGAIN) ||
            (outcome->rpc == SL_RPC_ERROR && outcome->status == SL_ENOTFOUND);
 }

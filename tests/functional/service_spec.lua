@@ -42,8 +42,8 @@ local function http(method, path, body)
   return answer.status, json.decode(answer.body)
 end
 
-local function start_api()
-  api = process.start({ 'api', '--listen', '127.0.0.1:0' }, { env = env, cwd = folder })
+local function start_api(...)
+  api = process.start({ 'api', '--listen', '127.0.0.1:0', ... }, { env = env, cwd = folder })
   url = api:expect('stderr', 'api: (http://%S+)')
 end
 
@@ -152,10 +152,20 @@ describe('the HTTP API', function()
     start_api()
     assert.same({ topologies = {} }, document(remote('list', '-o', 'json')))
     assert.equal(401, (http('GET', '/api/v1/topologies')))
+    assert.equal(0, run('submit', script).code)
     for _, secret in ipairs({ '', 'other' }) do
       env.STREAMLUA_SECRET = secret
       assert.equal(7, remote('list').code)
+      local result = run('deactivate', 'counts')
+      assert.equal(7, result.code)
+      assert.matches('wrong secret', result.stderr, 1, true)
     end
+    stop_api()
+    -- A secret that is given on the line is not on the lines of what carries requests out.
+    start_api('--set', 'secret=sesame')
+    env.STREAMLUA_SECRET = 'sesame'
+    assert.equal(0, remote('deactivate', 'counts').code)
+    assert.equal(0, remote('kill', 'counts').code)
     stop_api()
     env.STREAMLUA_SECRET = nil
     assert.equal(7, run('api', '--listen', 'nowhere').code)

@@ -42,9 +42,24 @@ function M.run(context, name, given, type, run)
   return code
 end
 
+--- Settings of --set as words for processes that this one starts. A secret goes into the environment
+--- instead, which they inherit: other users see their command lines.
+---@param items table[] list of {key=, value=}
+---@return string[]
+function M.set_arguments(items)
+  local words = {}
+  for _, item in ipairs(items) do
+    if item.key == 'secret' then
+      libc.C.setenv('STREAMLUA_SECRET', item.value, 1)
+    else
+      words[#words + 1], words[#words + 2] = '--set', item.key .. '=' .. item.value
+    end
+  end
+  return words
+end
+
 --- The options of a command line that name this cluster, for processes that this one starts. Their
---- working folder is another one, so what stands in files beside it is given as values. The secret
---- stays in the environment and in files, where other users do not see it.
+--- working folder is another one, so what stands in files beside it is given as values.
 ---@param context table
 ---@return string[]
 function M.cluster_arguments(context)
@@ -53,11 +68,7 @@ function M.cluster_arguments(context)
   if globals.config and globals.config.value then
     words[#words + 1], words[#words + 2] = '--config', libc.realpath(globals.config.value)
   end
-  for _, item in ipairs(globals.set.value) do
-    if item.key ~= 'secret' then
-      words[#words + 1], words[#words + 2] = '--set', item.key .. '=' .. item.value
-    end
-  end
+  for _, word in ipairs(M.set_arguments(globals.set.value)) do words[#words + 1] = word end
   return words
 end
 

@@ -83,6 +83,7 @@ int waitid(int kind, unsigned int id, struct sl_libc_siginfo *info, int options)
 extern char **environ;
 struct sl_libc_spawn_attr { uint64_t opaque[64]; };
 struct sl_libc_spawn_files { uint64_t opaque[16]; };
+int setenv(const char *name, const char *value, int overwrite);
 int posix_spawnp(int *pid, const char *file, const struct sl_libc_spawn_files *files,
                  const struct sl_libc_spawn_attr *attr, char *const argv[], char *const envp[]);
 int posix_spawnattr_init(struct sl_libc_spawn_attr *attr);

@@ -48,10 +48,7 @@ local function arguments(context, args)
     list[#list + 1] = '--config'
     list[#list + 1] = libc.realpath(args.global_config)
   end
-  for _, item in ipairs(args.global_set or {}) do
-    list[#list + 1] = '--set'
-    list[#list + 1] = item.key .. '=' .. item.value
-  end
+  for _, word in ipairs(role.set_arguments(args.global_set or {})) do list[#list + 1] = word end
   return list
 end
 
