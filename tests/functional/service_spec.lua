@@ -72,6 +72,8 @@ describe('the HTTP API', function()
     assert.same({ topology = 'counts', action = 'submit', state = 'RUNNING' },
       document(remote('submit', script, '-o', 'json')))
     assert.equal('counts', document(run('list', '-o', 'json')).topologies[1].name)
+    -- What user code prints is there at once.
+    assert.matches('here I am', run('logs', 'counts').stdout, 1, true)
     for _, line in ipairs({ { 'list' }, { 'logs', 'counts', '--tail', '1', '-o', 'json' },
       { 'logs', 'counts', '--container', '7' },
       { 'update', 'counts', '--parallelism', 'count=3', '--dry-run' },
