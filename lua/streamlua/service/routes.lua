@@ -289,6 +289,9 @@ end
 local function restart_topology(request, environment, name)
   local values = parameters(request)
   only(values, 'container', 'container_id', 'timeout')
+  if values.container and values.container_id then
+    refuse(422, "'container' and 'container_id' are the same parameter")
+  end
   local container = integer(values, values.container_id and 'container_id' or 'container', 1)
   return restart(environment, name, container or 0, seconds(values, 'timeout', ACTION_S) * 1000)
 end

@@ -116,6 +116,7 @@ describe('the HTTP API', function()
       { 422, 'POST', TOPOLOGY .. '/activate', '{}', 'application/json', calls = {} },
       { 422, 'POST', TOPOLOGY .. '/restart', 'container=1.5', calls = {} },
       { 422, 'POST', TOPOLOGY .. '/restart', 'container=-1', calls = {} },
+      { 422, 'POST', TOPOLOGY .. '/restart', 'container=1&container_id=2', calls = {} },
       { 422, 'POST', TOPOLOGY .. '/restart', 'container=1&container=2', calls = {},
         message = 'exactly one' },
       { 422, 'POST', '/api/v1/topologies/a%20b/activate', calls = {} },
