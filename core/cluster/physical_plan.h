@@ -33,6 +33,8 @@ struct sl_physical_task {
     int32_t index;
     /* Id of its container. */
     int32_t container;
+    /* It is to be made ready, and gets no tuples yet: it belongs to the next plan. */
+    bool is_coming;
 };
 
 struct sl_physical_plan {

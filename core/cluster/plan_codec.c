@@ -346,6 +346,7 @@ tasks_to_messages(struct sl_arena *arena, const struct sl_physical_plan *plan)
         messages[i].component = (uint32_t)plan->tasks[i].component;
         messages[i].index = plan->tasks[i].index;
         messages[i].container = plan->tasks[i].container;
+        messages[i].is_coming = plan->tasks[i].is_coming;
         pointers[i] = &messages[i];
     }
     return pointers;
@@ -441,7 +442,7 @@ tasks_from_message(struct sl_arena *arena, const Streamlua__PhysicalPlan *messag
                               from->task);
         }
         plan->tasks[i] = (struct sl_physical_task){from->task, (int32_t)from->component,
-                                                   from->index, from->container};
+                                                   from->index, from->container, from->is_coming};
     }
     return 0;
 }
@@ -540,7 +541,7 @@ sl_physical_plan_from_stored(const struct sl_stored_plan *stored, const char *to
         for (int32_t k = 0; k < container->count; k++) {
             const struct sl_packing_instance *instance = &from->instances[container->first + k];
             plan->tasks[at++] = (struct sl_physical_task){instance->task, instance->component,
-                                                          instance->index, container->id};
+                                                          instance->index, container->id, false};
         }
     }
     qsort(plan->containers, (size_t)plan->container_count, sizeof(*plan->containers),

@@ -192,6 +192,9 @@ plan_answered(void *ctx, const struct sl_rpc_result *result)
         return;
     }
     sl__tm_event(self, "container %d does not run the plan: %s", worker->id, result->reason);
+    if (sl__tm_update_refused(self, worker->id, result)) {
+        return;
+    }
     if (!self->was_settled && self->failure == NULL) {
         self->failure = sl_strdup(result->reason);
     }

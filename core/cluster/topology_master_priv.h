@@ -217,6 +217,9 @@ void sl__tm_handle_update(void *ctx, struct sl_rpc_request *request);
 void sl__tm_update_advance(struct sl_topology_master *self);
 /* A worker is lost, or refused the plan. */
 void sl__tm_update_worker_lost(struct sl_topology_master *self, int32_t id, const char *why);
+/* A worker that runs could not make new tasks ready: the update fails, and the worker runs on. */
+bool sl__tm_update_refused(struct sl_topology_master *self, int32_t id,
+                           const struct sl_rpc_result *result);
 /* The plan that a container that is new in an update belongs to, or NULL. */
 struct sl__tm_plan *sl__tm_update_plan_of(const struct sl_topology_master *self, int32_t id);
 /* Workers are not sent plans by sl__tm_advance while this is so. */

@@ -125,6 +125,44 @@ compare_containers(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+static int
+compare_tasks(const void *left, const void *right)
+{
+    const struct sl_physical_task *a = left;
+    const struct sl_physical_task *b = right;
+    return (a->task > b->task) - (a->task < b->task);
+}
+
+/* Whether the plan in force has the task. */
+static bool
+has_task(const struct sl_physical_plan *plan, int32_t task)
+{
+    struct sl_physical_task wanted = {.task = task};
+    return bsearch(&wanted, plan->tasks, (size_t)plan->task_count, sizeof(wanted), compare_tasks) !=
+           NULL;
+}
+
+/* New tasks of workers that run already: they are made ready before anything stops. */
+static void
+add_coming(struct sl__tm_update *update)
+{
+    const struct sl_physical_plan *old = &update->master->plan->physical;
+    const struct sl_physical_plan *next = &update->next->physical;
+    struct sl_physical_plan *bridge = &update->bridge;
+    size_t most = (size_t)old->task_count + (size_t)next->task_count;
+    bridge->tasks = sl_arena_calloc(&update->next->arena, most + 1, sizeof(*bridge->tasks));
+    memcpy(bridge->tasks, old->tasks, (size_t)old->task_count * sizeof(*old->tasks));
+    for (int32_t i = 0; i < next->task_count; i++) {
+        struct sl_physical_task task = next->tasks[i];
+        if (has_task(old, task.task) || sl_physical_plan_container(old, task.container) == NULL) {
+            continue;
+        }
+        task.is_coming = true;
+        bridge->tasks[bridge->task_count++] = task;
+    }
+    qsort(bridge->tasks, (size_t)bridge->task_count, sizeof(*bridge->tasks), compare_tasks);
+}
+
 /* Workers take connections of those only that their plan has: the running ones learn of the new
  * ones before there is anything for them to do. */
 static void
@@ -145,15 +183,15 @@ make_bridge(struct sl__tm_update *update)
     bridge->container_count = (int32_t)total;
     qsort(bridge->containers, total, sizeof(*bridge->containers), compare_containers);
     bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+    add_coming(update);
 }
 
-/* All new workers are there: they get the new plan, paused, and the others are told of them. */
+/* All new workers are there: they get the new plan, paused, and the others are told of them and of
+ * the tasks that are coming. */
 static void
 send_start(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
-    update->is_start_sent = true;
-    make_bridge(update);
     update->bridge.epoch = ++self->epoch;
     update->next->physical.epoch = ++self->epoch;
     update->next->physical.state = SL_TOPOLOGY_PAUSED;
@@ -196,10 +234,16 @@ sl__update_advance_start(struct sl__tm_update *update)
             return;
         }
     }
-    if (!update->is_start_sent && update->added.count > 0) {
-        send_start(update);
+    if (!update->is_start_sent) {
+        update->is_start_sent = true;
+        make_bridge(update);
+        update->has_bridge =
+            update->added.count > 0 || update->bridge.task_count > self->plan->physical.task_count;
+        if (update->has_bridge) {
+            send_start(update);
+        }
     }
-    if (update->added.count == 0 || is_start_answered(update)) {
+    if (!update->has_bridge || is_start_answered(update)) {
         sl__update_enter(update, SL__STEP_PAUSE);
     }
 }

@@ -177,6 +177,19 @@ sl__tm_update_worker_lost(struct sl_topology_master *self, int32_t id, const cha
     }
 }
 
+bool
+sl__tm_update_refused(struct sl_topology_master *self, int32_t id,
+                      const struct sl_rpc_result *result)
+{
+    struct sl__tm_update *update = self->update;
+    if (update == NULL || update->step != SL__STEP_START || result->code != SL_EUSER ||
+        sl_physical_plan_container(&self->plan->physical, id) == NULL) {
+        return false;
+    }
+    sl__update_fail(update, result->code, "container %d: %s", id, result->reason);
+    return true;
+}
+
 /* Step by step. */
 
 static void

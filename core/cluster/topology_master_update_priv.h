@@ -67,7 +67,9 @@ struct sl__tm_update {
     SL_VEC(int32_t) added;
     SL_VEC(int32_t) removed;
     bool is_start_sent;
-    /* The plan in force with the new containers, which have no tasks in it. */
+    bool has_bridge;
+    /* The plan in force with the new containers, which have no tasks in it, and the new tasks of
+     * the others. */
     struct sl_physical_plan bridge;
     struct sl__moves moves;
     size_t open_transfers;

@@ -10,6 +10,7 @@ enum sl_worker_ask {
      *   plan VERSION 1|0          1 = spouts are called
      *   container ID IDENTITY     in hexadecimal; - while nobody is registered for it
      *   task ID COMPONENT INDEX CONTAINER
+     *   coming ID COMPONENT INDEX CONTAINER   of the next plan: to be made ready, when it can be
      *   groups COMPONENT TASK...  the owner of each key group, from 0
      */
     SL_ASK_PLAN = 1,

@@ -259,8 +259,8 @@ plan_text(const struct sl_physical_plan *plan, struct sl_buf *out)
     }
     for (int32_t i = 0; i < plan->task_count; i++) {
         const struct sl_physical_task *task = &plan->tasks[i];
-        sl_buf_printf(out, "task %d %s %d %d\n", task->task, plan->components[task->component].name,
-                      task->index, task->container);
+        sl_buf_printf(out, "%s %d %s %d %d\n", task->is_coming ? "coming" : "task", task->task,
+                      plan->components[task->component].name, task->index, task->container);
     }
     for (int32_t i = 0; i < plan->component_count; i++) {
         const struct sl_plan_component *component = &plan->components[i];

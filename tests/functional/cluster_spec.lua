@@ -31,6 +31,11 @@ local count = streamlua.bolt {
   prepare = function(self, context)
     self.counts, self.tried, self.flaky = context:state('counts'), {}, context.config.flaky
     if context.config.broken then error('no such table') end
+    if context.config.fragile and context.index >= 3 then error('not that many') end
+    if context.config.slow and context.index >= 2 then
+      require('ffi').cdef('int usleep(unsigned us);')
+      require('ffi').C.usleep(900000)
+    end
   end,
   execute = function(self, tuple, collector)
     if self.flaky and not self.tried[tuple.root] then
@@ -374,6 +379,27 @@ describe('a local topology', function()
     assert.is_true(result.emitted > 0)
     assert.equal(result.emitted, result.sum)
     assert.equal(result.emitted, #result.acked)
+  end)
+
+  it('has new tasks ready before anything stops, or is not changed', function()
+    ok('submit', script, '--set', 'fragile=true', '--set', 'slow=true')
+    local before = pids(until_described(all_run))
+    local refused = run('update', 'counts', '--parallelism', 'count=5')
+    assert.equal(8, refused.code)
+    assert.matches('not that many', refused.stderr)
+    local described = until_described(all_run)
+    assert.equal(1, described.plan_version)
+    assert.same(before, pids(described))
+    local result = document('update', 'counts', '--parallelism', 'count=3', '-o', 'json')
+    assert.is_true(result.seconds >= 0.9, result.seconds)
+    assert.is_true(result.paused_ms < 700, result.paused_ms)
+    described = document('describe', 'counts', '-o', 'json')
+    assert.equal(3, described.components[2].parallelism)
+    assert.same(before, pids(described))
+    ok('kill', 'counts', '--wait', '30s')
+    local outcome_now = outcome()
+    assert.equal(outcome_now.emitted, outcome_now.sum)
+    assert.equal(outcome_now.emitted, #outcome_now.acked)
   end)
 
   it('is evened out by the modes, each in its way', function()

@@ -5,8 +5,9 @@
 --     assert(site:apply(sites.parse(text)))
 --
 -- A physical plan is { version=, is_active=, containers = { [id] = identity }, tasks = { [id] =
--- { id=, component=, index=, container= } }, groups = { [component] = { task, ... } } }. Tasks of
--- other containers are planned too: for the lane behind the last executor, with their place.
+-- { id=, component=, index=, container= } }, coming = tasks of the next one, groups = { [component] =
+-- { task, ... } } }. Tasks of other containers are planned too: for the lane behind the last executor,
+-- with their place.
 --
 -- New tasks are opened first, and taken back when one can not. Then routes are built anew everywhere,
 -- and the tasks that leave finish what they have and go. Who sends plans has the spouts paused and
@@ -32,7 +33,7 @@ end
 ---@param text string
 ---@return table
 function M.parse(text)
-  local plan = { containers = {}, tasks = {}, groups = {} }
+  local plan = { containers = {}, tasks = {}, coming = {}, groups = {} }
   for line in text:gmatch('[^\n]+') do
     local kind, rest = line:match('^(%S+) (.*)$')
     if kind == 'plan' then
@@ -41,11 +42,11 @@ function M.parse(text)
     elseif kind == 'container' then
       local id, identity = rest:match('^(%d+) (%S+)$')
       plan.containers[tonumber(id)] = identity
-    elseif kind == 'task' then
+    elseif kind == 'task' or kind == 'coming' then
       local id, component, index, container = rest:match('^(%d+) (%S+) (%d+) (%d+)$')
       id = tonumber(id)
-      plan.tasks[id] = { id = id, component = component, index = tonumber(index),
-        container = tonumber(container) }
+      plan[kind == 'task' and 'tasks' or 'coming'][id] = { id = id, component = component,
+        index = tonumber(index), container = tonumber(container) }
     elseif kind == 'groups' then
       local component, owners = rest:match('^(%S+) (.*)$')
       local list = {}
@@ -93,7 +94,11 @@ local function compare(self, plan)
         before.component, before.index, task.component, task.index))
     end
     local list
-    if not before then
+    local ready = self.ready[id]
+    if ready and task.container == own and ready.component == task.component
+      and ready.index == task.index then
+      task.executor = ready.executor
+    elseif not before then
       list = task.container == own and work.add_here or work.add_there
     elseif before.container ~= task.container then
       list = task.container == own and work.come or before.container == own and work.go or work.place
@@ -323,6 +328,48 @@ function Site:export(component, groups, task, cursor)
   return answer.pieces, final < #wanted and next_cursor({ final + 1, 1, 0, 0 }) or ''
 end
 
+-- Lets tasks go that were made ready for a plan, unless that is the one that comes.
+local function drop_ready(self, plan)
+  local dropped = {}
+  for id, ready in pairs(self.ready) do
+    local task = plan.tasks[id]
+    if not (task and task.container == self.container and task.component == ready.component
+      and task.index == ready.index) then
+      dropped[#dropped + 1], self.ready[id] = ready, nil
+    end
+  end
+  if #dropped > 0 then undo(self, { here = dropped, there = {}, came = {} }) end
+end
+
+--- Makes tasks of the next plan ready, those that are nothing without tuples: bolts that do not tick. They
+--- get none before that plan is applied. Returns true, or nil and an error, and then none is ready.
+---@param plan table
+---@return true? ok
+---@return streamlua.Error? failure
+function Site:make_ready(plan)
+  local list = {}
+  for _, task in pairs(plan.coming or {}) do
+    local component = self.plan.by_name[task.component]
+    local is_still = component and component.code == C.SL_TASK_BOLT
+      and not component.options.tick_every
+    if is_still and task.container == self.container then list[#list + 1] = task end
+  end
+  local undone = { here = {}, there = {}, came = {} }
+  local ok, failure = true, nil
+  for _, task in ipairs(in_order(self, list)) do
+    ok, failure = plan_here(self, task)
+    if not ok then break end
+    table.insert(undone.here, task)
+  end
+  if ok and #list > 0 then ok, failure = self.worker:open_tasks(list, self.wait_options) end
+  if not ok then
+    undo(self, undone)
+    return nil, failure
+  end
+  for _, task in ipairs(list) do self.ready[task.id] = task end
+  return true
+end
+
 -- The plan that runs is there to stay: what it took away goes.
 local function commit(self)
   local requests = {}
@@ -342,6 +389,7 @@ function Site:apply(plan)
   local ok, failure = true, nil
   if self.needs_commit and plan.version > self.version then ok, failure = commit(self) end
   if not ok then return nil, failure end
+  drop_ready(self, plan)
   local work
   work, failure = compare(self, plan)
   if not work then return nil, failure end
@@ -386,6 +434,7 @@ function Site:apply(plan)
     self.loads[task.executor] = self.loads[task.executor] - 1
     self.former[task.id] = task.executor
   end
+  self.ready = {}
   self.needs_commit = self.needs_commit or self.version ~= nil and self.version ~= plan.version
   self.tasks, self.identities, self.version = plan.tasks, plan.containers, plan.version
   self.groups = plan.groups
@@ -440,6 +489,8 @@ function M.new(options)
     plan = options.plan,
     container = options.container,
     tasks = {},
+    -- Tasks of the next plan that are ready.
+    ready = {},
     identities = {},
     groups = {},
     loads = loads,

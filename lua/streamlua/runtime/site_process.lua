@@ -59,9 +59,15 @@ end
 
 local asks = {
   [tonumber(C.SL_ASK_PLAN)] = function(self, event)
-    local ok, failure = run_plan(self, sites.parse(event.text))
-    answer(self, event.executor, not ok and failure or nil)
-    if not ok and failure.code == 'EUSER' then
+    local plan = sites.parse(event.text)
+    local ok, failure = run_plan(self, plan)
+    if ok then
+      ok, failure = self.site:make_ready(plan)
+      answer(self, event.executor, not ok and failure or nil)
+      return
+    end
+    answer(self, event.executor, failure)
+    if failure.code == 'EUSER' then
       C.sl_abi_worker_role_report(self.role, '', 0, failure.message, #failure.message, 1)
       finish(self, 1, failure.message)
     end

@@ -296,11 +296,12 @@ end)
 describe('plans as text', function()
   it('are read', function()
     local read = sites.parse('plan 7 1\ncontainer 1 00ff\ncontainer 2 -\ntask 3 a.b 0 1\ntask 4 c 12 2\n'
-      .. 'groups c 4 4 5\n')
+      .. 'coming 5 c 13 1\ngroups c 4 4 5\n')
     assert.same({
       version = 7, is_active = true, containers = { '00ff', '-' },
       tasks = { [3] = { id = 3, component = 'a.b', index = 0, container = 1 },
         [4] = { id = 4, component = 'c', index = 12, container = 2 } },
+      coming = { [5] = { id = 5, component = 'c', index = 13, container = 1 } },
       groups = { c = { 4, 4, 5 } },
     }, read)
   end)
