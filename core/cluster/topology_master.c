@@ -589,28 +589,12 @@ worker_register(struct sl_topology_master *self, const struct sl_register_peer *
     return 0;
 }
 
-/* Workers are quicker than the plan: they are answered when it is there. */
-static bool
-is_too_early(struct sl_topology_master *self, struct sl_rpc_request *request)
-{
-    if (self->phase != SL__TM_STANDING && self->phase != SL__TM_LOADING) {
-        return false;
-    }
-    sl_vec_push(&self->early, request);
-    return true;
-}
-
 static void
-handle_register(void *ctx, struct sl_rpc_request *request)
+register_with(struct sl_topology_master *self, struct sl_rpc_request *request, const uint8_t *body,
+              size_t size)
 {
-    struct sl_topology_master *self = ctx;
-    if (is_too_early(self, request)) {
-        return;
-    }
     struct sl_arena arena;
     struct sl_register_peer message;
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
     sl_arena_create(&arena, 0, 1024 * 1024);
     if (sl_register_peer_decode(body, size, &arena, &message) != 0) {
         sl_rpc_refuse_last(request);
@@ -636,6 +620,23 @@ handle_register(void *ctx, struct sl_rpc_request *request)
         }
     }
     sl_arena_destroy(&arena);
+}
+
+/* Workers are quicker than the plan: they are answered when it is there. What they said is kept, as
+ * it does not outlive its handler. */
+static void
+handle_register(void *ctx, struct sl_rpc_request *request)
+{
+    struct sl_topology_master *self = ctx;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    if (self->phase == SL__TM_STANDING || self->phase == SL__TM_LOADING) {
+        struct sl__tm_early early = {.request = request};
+        sl_buf_append(&early.body, body, size);
+        sl_vec_push(&self->early, early);
+    } else {
+        register_with(self, request, body, size);
+    }
 }
 
 static void
@@ -848,7 +849,9 @@ plan_loaded(void *ctx, int status, const struct sl_state_result *result)
     sl__tm_event(self, "leads plan %llu in term %llu",
                  (unsigned long long)self->plan->stored.version, (unsigned long long)self->token);
     for (size_t i = 0; i < self->early.count; i++) {
-        handle_register(self, self->early.items[i]);
+        struct sl__tm_early *early = &self->early.items[i];
+        register_with(self, early->request, early->body.data, early->body.size);
+        sl_buf_destroy(&early->body);
     }
     sl_vec_clear(&self->early);
     if (self->execution.state == SL_TOPOLOGY_KILLED) {
@@ -1049,8 +1052,9 @@ sl_topology_master_free(struct sl_topology_master *self)
     sl__tm_measures_abandon(self);
     sl__tm_waiters_fail(self, "the topology master ends");
     for (size_t i = 0; i < self->early.count; i++) {
-        sl_rpc_refuse(self->early.items[i], SL_RPC_FAILURE, SL_ECANCELED,
+        sl_rpc_refuse(self->early.items[i].request, SL_RPC_FAILURE, SL_ECANCELED,
                       "the topology master ends");
+        sl_buf_destroy(&self->early.items[i].body);
     }
     sl_vec_destroy(&self->early);
     sl_rpc_endpoint_stop(&self->endpoint);

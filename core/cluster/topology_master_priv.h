@@ -61,6 +61,12 @@ struct sl__tm_worker {
     struct sl_buf report;
 };
 
+/* A registration that came before the plan was there. */
+struct sl__tm_early {
+    struct sl_rpc_request *request;
+    struct sl_buf body;
+};
+
 /* A client that waits. */
 struct sl__tm_waiter {
     struct sl_topology_master *master;
@@ -136,7 +142,7 @@ struct sl_topology_master {
     uint64_t told_epoch;
     struct sl_list waiters;
     /* Registrations that came before the plan was loaded. */
-    SL_VEC(struct sl_rpc_request *) early;
+    SL_VEC(struct sl__tm_early) early;
     SL_VEC(struct sl__tm_event) events;
     uint64_t event_count;
     /* Why it never settled. */
