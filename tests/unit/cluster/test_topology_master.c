@@ -153,6 +153,24 @@ test_a_stranger_that_claims_a_container_is_rejected(void **state)
     assert_int_equal(stranger->plans, 0);
 }
 
+/* All workers know the next leader before it has read its plan. */
+static void
+test_registrations_that_come_early_are_kept_apart(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    uint64_t token = f->leader_token;
+    sl_topology_master_free(f->master);
+    sl_memory_server_set_faults(f->server,
+                                &(struct sl_memory_faults){.delay_min_ms = 20, .delay_max_ms = 20});
+    master_start(f);
+    UNTIL(f, f->leader_token != 0 && f->leader_token != token);
+    uint64_t from = sl_sim_now_ms(f->sim);
+    UNTIL(f, sl_topology_master_is_settled(f->master) && all_active(f, true));
+    assert_true(sl_sim_now_ms(f->sim) - from < 1000);
+    assert_int_equal(f->started, 3);
+}
+
 static void
 test_the_next_topology_master_takes_over_without_a_restart(void **state)
 {
@@ -590,6 +608,7 @@ main(void)
         TEST(test_connections_that_break_hold_nothing_up),
         TEST(test_a_restart_answers_when_the_new_process_runs),
         TEST(test_a_stranger_that_claims_a_container_is_rejected),
+        TEST(test_registrations_that_come_early_are_kept_apart),
         TEST(test_the_next_topology_master_takes_over_without_a_restart),
         TEST(test_an_update_moves_the_counts_and_keeps_the_workers),
         TEST(test_an_update_that_shrinks_ends_the_containers_that_are_left_over),
