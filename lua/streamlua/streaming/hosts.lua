@@ -1,5 +1,5 @@
 --- The other processes of a submitted program, from the driver's side: their crews run tasks and
---- receivers (docs/decisions/0019-stream-programs-on-a-cluster.md).
+--- receivers (docs/decisions/0020-stream-programs-on-a-cluster.md).
 --
 -- A host says that it is there with its slots. Each receiver takes a slot, the others run tasks; one more
 -- than there are is sent ahead. What a host had when it was lost goes to another one: a task is a pure
