@@ -425,7 +425,10 @@ check_request(const struct sl_topology_master *self, const struct sl_update_requ
         return sl_err_set(SL_EAGAIN, "%s is not led yet, or ends", self->topology);
     }
     if (self->update != NULL) {
-        return sl_err_set(SL_ECONFLICT, "the lock is held by another update of %s", self->topology);
+        const struct sl_rpc_request *asked = self->update->request;
+        return sl_err_set(
+            SL_ECONFLICT, "the lock is held by another update of %s, asked by %s", self->topology,
+            asked != NULL ? sl_rpc_request_peer(asked) : "who has its answer already");
     }
     if (!self->is_settled) {
         return sl_err_set(SL_EAGAIN, "%s is starting or recovering; try again when it runs",

@@ -469,7 +469,7 @@ test_one_of_two_updates_at_once_conflicts(void **state)
     send_update(f, 2, 4, 3000);
     update(f, 2, 3);
     assert_int_equal(f->result.code, SL_ECONFLICT);
-    assert_non_null(strstr(f->reason, "lock is held"));
+    assert_non_null(strstr(f->reason, "lock is held by another update of words, asked by"));
     UNTIL(f, f->answers == 2);
     assert_int_equal(stored_version(f), 2);
 }
