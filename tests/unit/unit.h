@@ -26,6 +26,15 @@
 #define UNIT_ROUNDS(count) (count)
 #endif
 
+/* Writes the name of a new empty folder, below TMPDIR or where the system has such, into path. */
+static inline void
+unit_folder_new(char *path, size_t size)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(path, size, "%s/streamlua-XXXXXX", parent != NULL ? parent : P_tmpdir);
+    assert_non_null(mkdtemp(path));
+}
+
 /* Runs the tests of an array of struct CMUnitTest named `tests`. */
 #define UNIT_MAIN(tests)                                                                           \
     int main(void)                                                                                 \

@@ -443,7 +443,7 @@ static inline char *
 rig_dir_new(void)
 {
     bool has_memory = access("/dev/shm", W_OK | X_OK) == 0;
-    char *dir = sl_asprintf("%s/sl-batch-XXXXXX", has_memory ? "/dev/shm" : "/tmp");
+    char *dir = sl_asprintf("%s/sl-batch-XXXXXX", has_memory ? "/dev/shm" : P_tmpdir);
     assert_non_null(mkdtemp(dir));
     return dir;
 }

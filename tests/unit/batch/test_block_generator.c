@@ -191,53 +191,6 @@ test_T143_published_rates_are_in_force(void **state)
 
 /* Whatever the rate, no batch made of whole intervals gets more than rate * batch, and a flood gets
  * all of it. */
-static void
-test_a_flood_gets_its_rate_and_no_more(void **state)
-{
-    (void)state;
-    struct sl_random random;
-    sl_random_seed(&random, 31);
-    for (int round = 0; round < 60; round++) {
-        double rate = round % 3 == 0 ? (double)(1 + sl_random_below(&random, 9)) / 3
-                                     : (double)(1 + sl_random_below(&random, 3000));
-        struct sl_rate_limiter limiter;
-        sl_rate_limiter_create(&limiter, 200, rate, 0);
-        int64_t total = 0;
-        int64_t batch = 0;
-        for (int64_t now = 0; now < 20000; now += 50) {
-            if (now % 1000 == 0) {
-                assert_true((double)batch <= rate + 1);
-                batch = 0;
-            }
-            while (sl_rate_limiter_take(&limiter, now, 1)) {
-                total++;
-                batch++;
-            }
-            int64_t ready = sl_rate_limiter_ready(&limiter, now);
-            assert_true(ready > now && (ready - now <= 200 || rate < 5));
-        }
-        assert_true((double)total <= rate * 20 + 1e-6);
-        assert_true((double)total >= rate * 20 - 1.01);
-    }
-}
-
-static void
-test_a_large_list_is_paid_for_later(void **state)
-{
-    (void)state;
-    struct sl_rate_limiter limiter;
-    sl_rate_limiter_create(&limiter, 100, 100, 0);
-    assert_true(sl_rate_limiter_take(&limiter, 0, 35));
-    assert_false(sl_rate_limiter_take(&limiter, 50, 1));
-    assert_int_equal(sl_rate_limiter_ready(&limiter, 50), 300);
-    assert_false(sl_rate_limiter_take(&limiter, 200, 1));
-    int taken = 0;
-    while (sl_rate_limiter_take(&limiter, 300, 1)) {
-        taken++;
-    }
-    assert_int_equal(taken, 5);
-}
-
 enum { ADDERS = 10, RECORDS = 1000 };
 
 static void *
@@ -295,8 +248,6 @@ main(void)
         cmocka_unit_test(test_arguments_are_checked),
         cmocka_unit_test(test_T142_the_maximum_bounds_a_new_rate),
         cmocka_unit_test(test_T143_published_rates_are_in_force),
-        cmocka_unit_test(test_a_flood_gets_its_rate_and_no_more),
-        cmocka_unit_test(test_a_large_list_is_paid_for_later),
         cmocka_unit_test(test_T82_many_threads_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,10 +189,10 @@ static void
 test_a_saved_map_loads_and_a_damaged_file_changes_nothing(void **state)
 {
     (void)state;
-    char path[] = "/tmp/sl-state-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    char folder[256];
+    char path[300];
+    unit_folder_new(folder, sizeof(folder));
+    snprintf(path, sizeof(path), "%s/map", folder);
     struct sl_state_map map;
     assert_int_equal(sl_state_map_create(&map), 0);
     fill(&map, 0, 5000);
@@ -232,6 +232,7 @@ test_a_saved_map_loads_and_a_damaged_file_changes_nothing(void **state)
         assert_int_equal(sl_state_map_size(&loaded), 0);
     }
     unlink(path);
+    assert_int_equal(rmdir(folder), 0);
     assert_int_equal(sl_state_map_load(&loaded, path), SL_ENOTFOUND);
     sl_state_map_destroy(&loaded);
     sl_state_map_destroy(&map);

@@ -825,8 +825,7 @@ setup_cluster(void **state)
     f->settings.heartbeat_timeout_ms = 5000;
     f->settings.registration_error_delay_ms = 200;
     f->settings.registration_refused_delay_ms = 200;
-    snprintf(f->folder, sizeof(f->folder), "/tmp/streamlua-sv-XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
+    unit_folder_new(f->folder, sizeof(f->folder));
     sl_arena_create(&f->arena, 0, 0);
     node_open(f, &f->client);
     f->leader = sl_leader_retrieval_new(f->client.store, f->client.loop,

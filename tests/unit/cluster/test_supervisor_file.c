@@ -162,13 +162,13 @@ static void
 test_a_file_is_replaced_as_a_whole(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/streamlua-file-XXXXXX";
-    char path[64];
-    char other[80];
+    char folder[256];
+    char path[300];
+    char other[320];
     struct stat status;
     struct sl_buf content = {0};
     struct sl_buf seen = {0};
-    assert_non_null(mkdtemp(folder));
+    unit_folder_new(folder, sizeof(folder));
     snprintf(path, sizeof(path), "%s/processes", folder);
     snprintf(other, sizeof(other), "%s.new", path);
     assert_false(sl_supervisor_file_read(path, &seen));

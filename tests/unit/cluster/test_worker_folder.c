@@ -12,13 +12,14 @@
 #include "cluster/worker_folder.h"
 #include "unit.h"
 
-static char parent[] = "/tmp/streamlua-test-XXXXXX";
+static char parent[256];
 
 static int
 make_parent(void **state)
 {
     (void)state;
-    return mkdtemp(parent) == NULL || setenv("TMPDIR", parent, 1) != 0;
+    unit_folder_new(parent, sizeof(parent));
+    return setenv("TMPDIR", parent, 1);
 }
 
 static int

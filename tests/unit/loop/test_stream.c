@@ -472,12 +472,12 @@ test_a_peer_that_closed_ends_the_stream_and_not_the_process(void **state)
     (void)state;
     static const struct sl_stream_handler gone_handler = {write_to_nobody, on_data, NULL,
                                                           note_gone};
-    char folder[] = "/tmp/sl-stream-XXXXXX";
+    char folder[64];
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     struct sl_address address;
     struct gone gone = {0};
     char text[128];
-    assert_non_null(mkdtemp(folder));
+    unit_folder_new(folder, sizeof(folder));
     snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", folder);
     snprintf(text, sizeof(text), "unix:%s", name.sun_path);
     gone.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

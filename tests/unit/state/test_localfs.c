@@ -35,8 +35,7 @@ static int
 fixture_setup(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/sl-localfs-XXXXXX");
-    assert_non_null(mkdtemp(root));
+    unit_folder_new(root, sizeof(root) - sizeof("/state"));
     strcat(root, "/state");
     kit_runner = sl_state_runner_new();
     return 0;

@@ -72,12 +72,12 @@ static void
 test_store_runs_on_libuv(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/sl-loop-state-XXXXXX";
-    char url[64];
-    char command[96];
+    char dir[256];
+    char url[300];
+    char command[300];
     struct sl_state_loop_executor executor;
     struct run run = {0};
-    assert_non_null(mkdtemp(dir));
+    unit_folder_new(dir, sizeof(dir));
     snprintf(url, sizeof(url), "localfs:%s", dir);
     assert_int_equal(sl_loop_new(&run.loop), 0);
     sl_state_loop_executor_create(&executor, run.loop);

@@ -193,8 +193,7 @@ static void
 zk_prepare(struct zk_ensemble *ensemble, int count)
 {
     memset(ensemble, 0, sizeof(*ensemble));
-    strcpy(ensemble->dir, "/tmp/sl-zookeeper-XXXXXX");
-    assert_non_null(mkdtemp(ensemble->dir));
+    unit_folder_new(ensemble->dir, sizeof(ensemble->dir));
     ensemble->count = count;
     for (int i = 0; i < count; i++) {
         strcpy(ensemble->members[i].host, "127.0.0.1");
