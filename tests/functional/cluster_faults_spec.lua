@@ -132,7 +132,8 @@ describe('a local topology that', function()
     assert.same({}, processes())
   end)
 
-  -- heron 7.2: what is asked of workers does not wait behind tuples.
+  -- heron 7.2: what is asked of workers does not wait behind tuples. The bolt is as slow as the report's; the
+  -- spec waits for none of it.
   it('is full of tuples is not changed and goes on, in bounded time', function()
     local text = process.read_file(script)
     process.write_file(script, (text:gsub('max_spout_pending = 10', 'acking = false')

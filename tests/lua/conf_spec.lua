@@ -3,7 +3,9 @@ local unistd = require 'posix.unistd'
 local conf = require 'streamlua.conf'
 local data = require 'streamlua.conf.data'
 local errors = require 'streamlua.cli.error'
+local files = require 'support.files'
 local schema = require 'streamlua.conf.schema'
+local stat = require 'posix.sys.stat'
 
 describe('data in Lua syntax', function()
   local function load(text)
@@ -120,9 +122,10 @@ describe('settings', function()
   end
 
   before_each(function()
-    directory = os.tmpname()
-    os.remove(directory)
-    os.execute(("mkdir -p '%s/home/streamlua/conf' '%s/conf'"):format(directory, directory))
+    directory = files.folder()
+    for _, name in ipairs { '/home', '/home/streamlua', '/home/streamlua/conf', '/conf' } do
+      assert(stat.mkdir(directory .. name))
+    end
     old_directory = unistd.getcwd()
     unistd.chdir(directory)
     for _, name in ipairs({ 'XDG_CONFIG_HOME', 'XDG_STATE_HOME' }) do
@@ -137,7 +140,7 @@ describe('settings', function()
     for name, value in pairs(old) do
       stdlib.setenv(name, value or nil)
     end
-    os.execute(("rm -r '%s'"):format(directory))
+    files.clean()
   end)
 
   it('have built-in values and those of conf/local.lua', function()

@@ -4,6 +4,7 @@
 
 local streaming = require 'streamlua.streaming'
 
+local files = require 'support.files'
 local lfs = require 'lfs'
 local stdlib = require 'posix.stdlib'
 
@@ -33,7 +34,7 @@ end
 function M.clean()
   local left = streaming.active()
   if left then left:stop() end
-  if folder then os.execute(("rm -rf '%s'"):format(folder)) end
+  if folder then files.remove(folder) end
   folder = nil
 end
 
