@@ -172,9 +172,6 @@ struct sl_topology_master {
 };
 
 /* topology_master.c */
-struct sl__tm_worker *sl__tm_worker_of(const struct sl_topology_master *self, int32_t id);
-struct sl__tm_worker *sl__tm_worker_add(struct sl_topology_master *self, int32_t id);
-void sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker *worker);
 /* Every state change ends in a call of this: it does what is next. */
 void sl__tm_advance(struct sl_topology_master *self);
 void sl__tm_event(struct sl_topology_master *self, const char *fmt, ...)
@@ -184,13 +181,30 @@ struct sl__tm_plan *sl__tm_plan_new(const struct sl_topology_master *self, const
 void sl__tm_plan_free(struct sl__tm_plan *plan);
 /* Puts the registered workers into a physical plan. */
 void sl__tm_plan_fill(const struct sl_topology_master *self, struct sl_physical_plan *plan);
+/* Soon sends again what did not arrive. */
+void sl__tm_nudge_later(struct sl_topology_master *self);
+/* Stores the execution state as it is now. */
+void sl__tm_save_execution(struct sl_topology_master *self);
+void sl__tm_end(struct sl_topology_master *self, int code, const char *reason);
+
+/* topology_master_workers.c */
+struct sl__tm_worker *sl__tm_worker_of(const struct sl_topology_master *self, int32_t id);
+struct sl__tm_worker *sl__tm_worker_add(struct sl_topology_master *self, int32_t id);
+void sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker *worker);
+/* The worker can not be counted on any more. */
+void sl__tm_worker_lost(struct sl__tm_worker *worker, const char *why);
 /* Sends a plan to one worker; its answer is handled. */
 void sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *plan);
 void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active);
 void sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause);
-/* Stores the execution state as it is now. */
-void sl__tm_save_execution(struct sl_topology_master *self);
-void sl__tm_end(struct sl_topology_master *self, int code, const char *reason);
+/* A registration, also one that came before the plan was read. */
+void sl__tm_register_with(struct sl_topology_master *self, struct sl_rpc_request *request,
+                          const uint8_t *body, size_t size);
+void sl__tm_handle_register(void *ctx, struct sl_rpc_request *request);
+void sl__tm_handle_event(void *ctx, struct sl_rpc_request *request);
+/* Heartbeats: the id is the name of the worker, "container-3". */
+void sl__tm_heartbeat_lost(void *ctx, const char *id);
+void sl__tm_heartbeat_payload(void *ctx, const char *id, const uint8_t *payload, size_t size);
 
 /* topology_master_clients.c */
 void sl__tm_handle_status(void *ctx, struct sl_rpc_request *request);
