@@ -17,11 +17,10 @@
 #include "cluster/launcher_standalone.h"
 #include "cluster/local_processes.h"
 #include "cluster/restart.h"
+#include "cluster/role_base.h"
 #include "cluster/settings.h"
 #include "cluster/topology_master.h"
 #include "loop/process.h"
-#include "state/loop_executor.h"
-#include "state/open.h"
 
 /* Starts a role as a child; its output goes to ROLE.log. */
 static int
@@ -281,10 +280,7 @@ sl_guardian_run(const struct sl_role_options *options, const struct sl_settings 
 struct master_role {
     struct sl_role_options options;
     struct sl_settings settings;
-    struct sl_loop *loop;
-    struct sl_state_loop_executor executor;
-    struct sl_state_store *store;
-    struct sl_rpc *rpc;
+    struct sl_role_base base;
     /* One of them. */
     struct sl_launcher_local *local;
     struct sl_launcher_standalone *standalone;
@@ -293,7 +289,6 @@ struct master_role {
     struct watched guardian;
     struct sl_signal *term;
     int code;
-    bool is_closed;
 };
 
 static void
@@ -302,7 +297,7 @@ role_ended(void *ctx, int code, const char *reason)
     struct master_role *self = ctx;
     sl_log_info("cluster", "the topology master of %s ends: %s", self->options.topology, reason);
     self->code = code == 0 ? 0 : SL_ROLE_AGAIN;
-    sl_loop_stop(self->loop);
+    sl_loop_stop(self->base.loop);
 }
 
 static void
@@ -310,7 +305,7 @@ role_told_to_end(void *ctx, int number)
 {
     struct master_role *self = ctx;
     self->code = 128 + number;
-    sl_loop_stop(self->loop);
+    sl_loop_stop(self->base.loop);
 }
 
 /* The guardian is gone: another one takes its place and watches this process, unless somebody who
@@ -327,20 +322,13 @@ guardian_ended(void *ctx)
         sl_log_info("cluster", "another guardian of %s is there", self->options.topology);
         return;
     }
-    if (sl_guardian_start(self->loop, &options, NULL, &pid) != 0) {
+    if (sl_guardian_start(self->base.loop, &options, NULL, &pid) != 0) {
         sl_log_error("cluster", "start a guardian of %s: %s", self->options.topology,
                      sl_err_last()->msg);
         return;
     }
     sl_topology_master_set_guardian(self->master, (uint64_t)pid);
-    watch_process(self->loop, pid, guardian_ended, self, &self->guardian);
-}
-
-static void
-store_closed(void *arg)
-{
-    struct master_role *self = arg;
-    self->is_closed = true;
+    watch_process(self->base.loop, pid, guardian_ended, self, &self->guardian);
 }
 
 static void
@@ -355,11 +343,11 @@ make_launcher(struct master_role *self)
 {
     const struct sl_role_options *options = &self->options;
     if (self->asked != NULL) {
-        return sl_launcher_asked_seam(self->asked, self->loop);
+        return sl_launcher_asked_seam(self->asked, self->base.loop);
     }
     if (options->supervisor == NULL) {
         struct sl_launcher_local_options local = {
-            .loop = self->loop,
+            .loop = self->base.loop,
             .program = options->program,
             .state_url = options->state_url,
             .topology = options->topology,
@@ -369,8 +357,8 @@ make_launcher(struct master_role *self)
         return sl_launcher_local_seam(self->local);
     }
     struct sl_launcher_standalone_options standalone = {
-        .rpc = self->rpc,
-        .store = self->store,
+        .rpc = self->base.rpc,
+        .store = self->base.store,
         .topology = options->topology,
         .settings = &self->settings,
         .on_fatal = launcher_failed,
@@ -378,18 +366,6 @@ make_launcher(struct master_role *self)
     };
     self->standalone = sl_launcher_standalone_new(&standalone);
     return sl_launcher_standalone_seam(self->standalone);
-}
-
-static int
-listen_at(struct sl_rpc *rpc, const char *host)
-{
-    struct sl_address address = {.kind = SL_ADDRESS_TCP};
-    char text[SL_ADDRESS_TEXT_SIZE];
-    if (strlen(host) >= sizeof(address.host)) {
-        return sl_err_set(SL_EINVAL, "host %.64s is too long", host);
-    }
-    snprintf(address.host, sizeof(address.host), "%s", host);
-    return sl_rpc_listen(rpc, sl_address_format(&address, text, sizeof(text)));
 }
 
 static int
@@ -401,21 +377,16 @@ master_role_open(struct master_role *self)
                                  .name = options->topology,
                                  .secret = options->secret,
                                  .secret_size = options->secret_len};
-    struct sl_state_open_options state = {0};
-    sl_settings_apply_rpc(settings, &rpc);
-    sl_settings_apply_state(settings, &state);
-    self->store = sl_state_open_new(options->state_url, &self->executor.executor, &state);
-    if (self->store == NULL) {
-        return sl_err_last()->code;
+    int rc = sl_role_base_open(&self->base, &rpc, options->state_url, settings);
+    if (rc == 0) {
+        rc = sl_role_base_listen(&self->base, options->host != NULL ? options->host : "127.0.0.1");
     }
-    self->rpc = sl_rpc_new(self->loop, &rpc);
-    int rc = listen_at(self->rpc, options->host != NULL ? options->host : "127.0.0.1");
     if (rc != 0) {
         return rc;
     }
     struct sl_topology_master_options master = {
-        .rpc = self->rpc,
-        .store = self->store,
+        .rpc = self->base.rpc,
+        .store = self->base.store,
         .topology = options->topology,
         .launcher = make_launcher(self),
         .place = {options->supervisor, options->host, options->port},
@@ -428,7 +399,7 @@ master_role_open(struct master_role *self)
     };
     rc = sl_topology_master_new(&master, &self->master);
     if (rc == 0) {
-        rc = sl_signal_open(self->loop, SIGTERM, role_told_to_end, self, &self->term);
+        rc = sl_signal_open(self->base.loop, SIGTERM, role_told_to_end, self, &self->term);
     }
     return rc;
 }
@@ -446,17 +417,7 @@ master_role_close(struct master_role *self)
     }
     sl_launcher_local_free(self->local);
     sl_launcher_standalone_free(self->standalone);
-    if (self->rpc != NULL) {
-        sl_rpc_free(self->rpc);
-    }
-    if (self->store != NULL) {
-        sl_state_store_close(self->store, store_closed, self);
-        while (!self->is_closed) {
-            sl_loop_run_once(self->loop, -1);
-        }
-    }
-    sl_state_loop_executor_destroy(&self->executor);
-    sl_loop_free(self->loop);
+    sl_role_base_close(&self->base);
 }
 
 int
@@ -473,23 +434,18 @@ sl_topology_master_run_asked(const struct sl_role_options *options,
                                .settings = settings != NULL ? *settings : sl_settings_default(),
                                .asked = launcher,
                                .guardian = {.fd = -1}};
-    int rc = sl_loop_new(&self.loop);
+    int rc = sl_role_base_create(&self.base, SL_ROLE_TOPOLOGY_MASTER);
     if (rc != 0) {
         return rc;
     }
-    sl_log_set_role(SL_ROLE_TOPOLOGY_MASTER);
-    if (getenv("SL_LOG") == NULL) {
-        sl_log_configure("warn,cluster=info");
-    }
-    sl_state_loop_executor_create(&self.executor, self.loop);
     rc = master_role_open(&self);
     if (rc == 0) {
         if (options->partner_pid != 0 &&
-            watch_process(self.loop, options->partner_pid, guardian_ended, &self, &self.guardian) !=
-                0) {
+            watch_process(self.base.loop, options->partner_pid, guardian_ended, &self,
+                          &self.guardian) != 0) {
             guardian_ended(&self);
         }
-        sl_loop_run(self.loop);
+        sl_loop_run(self.base.loop);
         rc = self.code;
     } else {
         sl_log_error("cluster", "%s", sl_err_last()->msg);

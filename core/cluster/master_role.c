@@ -3,30 +3,24 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "cluster/master.h"
+#include "cluster/role_base.h"
 #include "cluster/settings.h"
 #include "loop/process.h"
-#include "state/loop_executor.h"
-#include "state/open.h"
 
 enum { EXIT_FAILED = 1 };
 
 struct role {
-    struct sl_loop *loop;
-    struct sl_state_loop_executor executor;
-    struct sl_state_store *store;
-    struct sl_rpc *rpc;
+    struct sl_role_base base;
     struct sl_master *master;
     struct sl_signal *term;
     struct sl_signal *interrupt;
     int code;
-    bool is_closed;
 };
 
 static void
@@ -34,7 +28,7 @@ told_to_end(void *ctx, int number)
 {
     struct role *self = ctx;
     self->code = 128 + number;
-    sl_loop_stop(self->loop);
+    sl_loop_stop(self->base.loop);
 }
 
 static void
@@ -43,13 +37,7 @@ failed(void *ctx, const char *reason)
     struct role *self = ctx;
     sl_log_error("cluster", "the master can not go on: %s", reason);
     self->code = EXIT_FAILED;
-    sl_loop_stop(self->loop);
-}
-
-static void
-store_closed(void *ctx)
-{
-    ((struct role *)ctx)->is_closed = true;
+    sl_loop_stop(self->base.loop);
 }
 
 /* The address as a name: "127.0.0.1-40312". */
@@ -70,32 +58,27 @@ role_open_parts(struct role *self, const struct sl_master_role_options *options)
 {
     struct sl_settings settings =
         options->settings != NULL ? *options->settings : sl_settings_default();
-    struct sl_state_open_options state = {0};
-    sl_settings_apply_state(&settings, &state);
-    self->store = sl_state_open_new(options->state_url, &self->executor.executor, &state);
-    if (self->store == NULL) {
-        return sl_err_last()->code;
-    }
     struct sl_rpc_options rpc = {
         .role = "master",
         .name = options->listen,
         .secret = options->secret,
         .secret_size = options->secret != NULL ? strlen(options->secret) : 0,
     };
-    sl_settings_apply_rpc(&settings, &rpc);
-    self->rpc = sl_rpc_new(self->loop, &rpc);
-    int rc = sl_rpc_listen(self->rpc, options->listen);
+    int rc = sl_role_base_open(&self->base, &rpc, options->state_url, &settings);
+    if (rc == 0) {
+        rc = sl_rpc_listen(self->base.rpc, options->listen);
+    }
     if (rc != 0) {
         return rc;
     }
     char name[300];
     char folder[4096];
-    snprintf(name, sizeof(name), "%s", sl_rpc_address(self->rpc));
+    snprintf(name, sizeof(name), "%s", sl_rpc_address(self->base.rpc));
     make_name(name);
     snprintf(folder, sizeof(folder), "%s/%s", options->folder, name);
     struct sl_master_options master = {
-        .rpc = self->rpc,
-        .store = self->store,
+        .rpc = self->base.rpc,
+        .store = self->base.store,
         .name = name,
         .folder = folder,
         .heartbeat = sl_settings_heartbeat(&settings),
@@ -118,9 +101,9 @@ role_open_parts(struct role *self, const struct sl_master_role_options *options)
 static int
 role_open(struct role *self, const struct sl_master_role_options *options)
 {
-    int rc = sl_signal_open(self->loop, SIGTERM, told_to_end, self, &self->term);
+    int rc = sl_signal_open(self->base.loop, SIGTERM, told_to_end, self, &self->term);
     if (rc == 0) {
-        rc = sl_signal_open(self->loop, SIGINT, told_to_end, self, &self->interrupt);
+        rc = sl_signal_open(self->base.loop, SIGINT, told_to_end, self, &self->interrupt);
     }
     return rc == 0 ? role_open_parts(self, options) : rc;
 }
@@ -135,36 +118,21 @@ role_close(struct role *self)
         sl_signal_close(self->interrupt);
     }
     sl_master_free(self->master);
-    if (self->rpc != NULL) {
-        sl_rpc_free(self->rpc);
-    }
-    if (self->store != NULL) {
-        sl_state_store_close(self->store, store_closed, self);
-        while (!self->is_closed) {
-            sl_loop_run_once(self->loop, -1);
-        }
-    }
-    sl_state_loop_executor_destroy(&self->executor);
-    sl_loop_free(self->loop);
+    sl_role_base_close(&self->base);
 }
 
 int
 sl_master_run(const struct sl_master_role_options *options)
 {
     struct role self = {0};
-    int rc = sl_loop_new(&self.loop);
+    int rc = sl_role_base_create(&self.base, "master");
     if (rc != 0) {
         return rc;
     }
-    sl_log_set_role("master");
-    if (getenv("SL_LOG") == NULL) {
-        sl_log_configure("warn,cluster=info");
-    }
-    sl_state_loop_executor_create(&self.executor, self.loop);
     rc = role_open(&self, options);
     struct sl_err why = {0};
     if (rc == 0) {
-        sl_loop_run(self.loop);
+        sl_loop_run(self.base.loop);
         rc = self.code;
     } else {
         sl_err_move(&why);

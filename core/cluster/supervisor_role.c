@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,35 +10,30 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/local_processes.h"
+#include "cluster/role_base.h"
 #include "cluster/settings.h"
 #include "cluster/slot_table.h"
 #include "cluster/supervisor.h"
 #include "loop/process.h"
-#include "state/loop_executor.h"
-#include "state/open.h"
 
 struct role {
     const struct sl_supervisor_role_options *options;
     struct sl_settings settings;
     char id[SL_NAME_MAX + 1];
-    struct sl_loop *loop;
-    struct sl_state_loop_executor executor;
-    struct sl_state_store *store;
-    struct sl_rpc *rpc;
+    struct sl_role_base base;
     struct sl_supervisor *supervisor;
     struct sl_signal *term;
     struct sl_signal *interrupt;
     int code;
     struct sl_err why;
     bool is_ending;
-    bool is_closed;
 };
 
 static void
 stop_loop(void *ctx)
 {
     struct role *self = ctx;
-    sl_loop_stop(self->loop);
+    sl_loop_stop(self->base.loop);
 }
 
 static void
@@ -48,7 +42,7 @@ told_to_end(void *ctx, int number)
     struct role *self = ctx;
     self->code = 128 + number;
     sl_log_info("cluster", "supervisor %s ends; what it runs goes on running", self->id);
-    sl_loop_stop(self->loop);
+    sl_loop_stop(self->base.loop);
 }
 
 static void
@@ -57,7 +51,7 @@ interrupted(void *ctx, int number)
     struct role *self = ctx;
     self->code = 128 + number;
     if (self->is_ending) {
-        sl_loop_stop(self->loop);
+        sl_loop_stop(self->base.loop);
         return;
     }
     self->is_ending = true;
@@ -72,14 +66,7 @@ can_not_go_on(void *ctx, int code, const char *reason)
     sl_log_error("cluster", "supervisor %s: %s", self->id, reason);
     sl_err_set(code, "%s", reason);
     self->why = *sl_err_last();
-    sl_loop_stop(self->loop);
-}
-
-static void
-store_closed(void *arg)
-{
-    struct role *self = arg;
-    self->is_closed = true;
+    sl_loop_stop(self->base.loop);
 }
 
 static int
@@ -96,8 +83,8 @@ open_supervisor(struct role *self)
     snprintf(folder, sizeof(folder), "%s/%s", options->folder, self->id);
     sl_local_boot_id(boot_id);
     struct sl_supervisor_options supervisor = {
-        .rpc = self->rpc,
-        .store = self->store,
+        .rpc = self->base.rpc,
+        .store = self->base.store,
         .program = {.program = options->program,
                     .state_url = options->state_url,
                     .arguments = options->arguments,
@@ -128,26 +115,18 @@ role_open(struct role *self)
                                  .name = self->id,
                                  .secret = options->secret,
                                  .secret_size = options->secret_len};
-    struct sl_state_open_options state = {0};
-    struct sl_address address = {.kind = SL_ADDRESS_TCP};
-    char text[SL_ADDRESS_TEXT_SIZE];
-    sl_settings_apply_rpc(&self->settings, &rpc);
-    sl_settings_apply_state(&self->settings, &state);
-    self->store = sl_state_open_new(options->state_url, &self->executor.executor, &state);
-    if (self->store == NULL) {
-        return sl_err_last()->code;
+    int rc = sl_role_base_open(&self->base, &rpc, options->state_url, &self->settings);
+    if (rc == 0) {
+        rc = sl_role_base_listen(&self->base, options->host);
     }
-    self->rpc = sl_rpc_new(self->loop, &rpc);
-    snprintf(address.host, sizeof(address.host), "%s", options->host);
-    int rc = sl_rpc_listen(self->rpc, sl_address_format(&address, text, sizeof(text)));
     if (rc == 0) {
         rc = open_supervisor(self);
     }
     if (rc == 0) {
-        rc = sl_signal_open(self->loop, SIGTERM, told_to_end, self, &self->term);
+        rc = sl_signal_open(self->base.loop, SIGTERM, told_to_end, self, &self->term);
     }
     if (rc == 0) {
-        rc = sl_signal_open(self->loop, SIGINT, interrupted, self, &self->interrupt);
+        rc = sl_signal_open(self->base.loop, SIGINT, interrupted, self, &self->interrupt);
     }
     return rc;
 }
@@ -158,17 +137,7 @@ role_close(struct role *self)
     sl_signal_close(self->term);
     sl_signal_close(self->interrupt);
     sl_supervisor_free(self->supervisor);
-    if (self->rpc != NULL) {
-        sl_rpc_free(self->rpc);
-    }
-    if (self->store != NULL) {
-        sl_state_store_close(self->store, store_closed, self);
-        while (!self->is_closed) {
-            sl_loop_run_once(self->loop, -1);
-        }
-    }
-    sl_state_loop_executor_destroy(&self->executor);
-    sl_loop_free(self->loop);
+    sl_role_base_close(&self->base);
 }
 
 /* "h1-6800": two supervisors of one machine have slots of their own, and so other names. */
@@ -195,9 +164,6 @@ check(const struct sl_supervisor_role_options *options)
     if (options->last_port - options->first_port >= SL_SLOT_TABLE_MAX) {
         return sl_err_set(SL_EINVAL, "a supervisor has at most %d slots", SL_SLOT_TABLE_MAX);
     }
-    if (strlen(options->host) >= SL_ADDRESS_HOST_SIZE) {
-        return sl_err_set(SL_EINVAL, "host %.64s is too long", options->host);
-    }
     return 0;
 }
 
@@ -212,19 +178,14 @@ sl_supervisor_run(const struct sl_supervisor_role_options *options,
         rc = make_id(&self);
     }
     if (rc == 0) {
-        rc = sl_loop_new(&self.loop);
+        rc = sl_role_base_create(&self.base, "supervisor");
     }
     if (rc != 0) {
         return rc;
     }
-    sl_log_set_role("supervisor");
-    if (getenv("SL_LOG") == NULL) {
-        sl_log_configure("warn,cluster=info");
-    }
-    sl_state_loop_executor_create(&self.executor, self.loop);
     rc = role_open(&self);
     if (rc == 0) {
-        sl_loop_run(self.loop);
+        sl_loop_run(self.base.loop);
         rc = self.why.code != 0 ? self.why.code : self.code;
     } else {
         self.why = *sl_err_last();
