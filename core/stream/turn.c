@@ -237,6 +237,17 @@ sl_batch_position(struct sl_executor *self, struct sl_turn *turn)
     return position;
 }
 
+/*
+ * The queue whose head the turn executes.  A turn that began on input from outside goes on with it
+ * although tuples of the task's own cycle have arrived meanwhile.
+ */
+static struct sl__queue *
+turn_queue(struct sl__task *task, const struct sl_turn *turn)
+{
+    const struct sl__batch *input = task->input.first;
+    return input != NULL && turn->batch == &input->io ? &task->input : head_queue(task);
+}
+
 void
 sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint8_t *head)
 {
@@ -244,7 +255,8 @@ sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint
         return;
     }
     struct sl__task *task = self->worker->tasks[turn->task];
-    struct sl__batch *batch = head_queue(task)->first;
+    struct sl__queue *queue = turn_queue(task, turn);
+    struct sl__batch *batch = queue->first;
     if (turn->batch != &batch->io || count < 0 || count > batch->io.count ||
         head < batch->io.head || head > batch->io.tail) {
         sl_err_set(SL_EINVAL, "task %d executed %d of %d records", turn->task, count,
@@ -259,8 +271,6 @@ sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint
     sl__publish(&task->queued, task->queued - count);
     cost_update(task, taken, count);
     if (batch->io.count == 0) {
-        struct sl__queue *queue = batch->outbox->is_cyclic ? &task->inner : &task->input;
-        sl_assert(queue->first == batch);
         queue_pop(self, task, queue);
     }
     ready_again(self, task);

@@ -166,6 +166,27 @@ ways.describe('a cycle of bolts', function(way)
     assert.equal(0, cluster.worker:dropped_in_cycles())
   end)
 
+  it('executes each tuple once when a turn on input from outside sends the task its own', function()
+    local hops = 0
+    local t = streamlua.topology('self')
+    t:spout('source', feeder({ 'n', 'text' }))
+    t:bolt('loop', streamlua.bolt {
+      fields = { 'n', 'text' },
+      execute = function(_, tuple, collector)
+        hops = hops + 1
+        if tuple.n > 0 then collector:emit({ tuple.n - 1, tuple.text }) end
+      end,
+    }):shuffle('source'):all('loop')
+    -- A turn takes 32 tuples or fewer, so that they must be large to fill a batch within one.
+    local count, length = SLOW and 500 or 2000, 3
+    local mocks = {}
+    for i = 1, count do mocks[i] = { length, ('x'):rep(3000) } end
+    local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = mocks } })
+    cluster:wait()
+    assert.equal(count * (length + 1), hops)
+    assert.equal(count, #cluster:acked('source'))
+  end)
+
   it('with a gain below one drains', function()
     local t = cycle(function(self, tuple, collector)
       self.i = (self.i or 0) + 1
