@@ -15,12 +15,20 @@ struct sl_leader_retrieval {
     void *ctx;
     struct sl_state_leader_listener *listener;
     struct sl_timer relook;
+    uint64_t relook_ms;
+    /* Of the leader that was told last. */
+    uint64_t token;
 };
 
 static void
 on_leader(void *ctx, const struct sl_state_leader_info *info)
 {
     struct sl_leader_retrieval *self = ctx;
+    uint64_t token = info != NULL ? info->token : 0;
+    if (token != self->token) {
+        self->token = token;
+        self->relook_ms = SL_LEADER_RELOOK_FIRST_MS;
+    }
     if (info != NULL) {
         self->fn(self->ctx, info->address, info->token);
     } else {
@@ -48,6 +56,7 @@ sl_leader_retrieval_new(struct sl_state_store *store, struct sl_loop *loop, cons
     self->path = sl_strdup(path);
     self->fn = fn;
     self->ctx = ctx;
+    self->relook_ms = SL_LEADER_RELOOK_FIRST_MS;
     look(self, 0);
     return self;
 }
@@ -66,7 +75,9 @@ sl_leader_retrieval_free(struct sl_leader_retrieval *self)
 void
 sl_leader_retrieval_look_again(struct sl_leader_retrieval *self)
 {
-    sl_timer_start(self->loop, &self->relook, SL_LEADER_RELOOK_MS, look, self);
+    sl_timer_start(self->loop, &self->relook, self->relook_ms, look, self);
+    self->relook_ms =
+        self->relook_ms * 2 < SL_LEADER_RELOOK_MS ? self->relook_ms * 2 : SL_LEADER_RELOOK_MS;
 }
 
 /* One topology that is watched. */

@@ -18,8 +18,10 @@
 #include "state/state.h"
 
 enum {
-    /* Pause before the leader is looked up again: an old one may stand in the store for a moment.
-     */
+    /* Pauses before the leader is looked up again, the second one twice as long as the first, up to
+     * the longest: a new leader may need a moment before it answers, an old one may stand in the
+     * store for some time. */
+    SL_LEADER_RELOOK_FIRST_MS = 20,
     SL_LEADER_RELOOK_MS = 300,
 };
 
@@ -35,7 +37,7 @@ struct sl_leader_retrieval *sl_leader_retrieval_new(struct sl_state_store *store
                                                     sl_leader_changed_fn fn, void *ctx);
 void sl_leader_retrieval_free(struct sl_leader_retrieval *self);
 
-/* Reads the leader anew after SL_LEADER_RELOOK_MS and tells it again. */
+/* Reads the leader anew after a pause and tells it again. */
 void sl_leader_retrieval_look_again(struct sl_leader_retrieval *self);
 
 /* A watch on who leads what, given to a role: changes come back through functions of the role. */
