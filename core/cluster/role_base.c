@@ -18,9 +18,8 @@ sl_role_base_create(struct sl_role_base *self, const char *role)
         return rc;
     }
     sl_log_set_role(role);
-    if (getenv("SL_LOG") == NULL) {
-        sl_log_configure("warn,cluster=info");
-    }
+    const char *levels = getenv("SL_LOG");
+    sl_log_configure(levels != NULL ? levels : "warn,cluster=info");
     sl_state_loop_executor_create(&self->executor, self->loop);
     return 0;
 }
