@@ -1,9 +1,11 @@
 /* The streamlua executable: finds the Lua tree, makes a state and hands argv to streamlua.cli. */
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -92,6 +94,20 @@ run(int argc, char **argv)
     return code;
 }
 
+/*
+ * Takes the place of standard files that were closed, so that no file which is opened later gets
+ * their numbers and then our messages.  Reading or writing them fails as before.
+ */
+static void
+standard_files_occupy(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 /* Ends the process itself: after a fork this is the only thread of the child. */
 static void *
 lua_thread(void *argument)
@@ -104,6 +120,7 @@ lua_thread(void *argument)
 int
 main(int argc, char **argv)
 {
+    standard_files_occupy();
     struct arguments arguments = {argc, argv};
     struct sl_thread thread;
     int rc = sl_thread_start(&thread, lua_thread, &arguments);

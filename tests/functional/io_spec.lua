@@ -111,6 +111,30 @@ describe('a topology of lines and print', function()
     end)
   end)
 
+  it('says that standard input can not be read, and ends', function()
+    process.with_folder(function(folder)
+      local path = script(folder, "{ path = '-' }")
+      local r = process.run({ '-c', ("'%s' run -q '%s' <&-"):format(process.binary, path) },
+        { program = 'bash' })
+      assert.equal(0, r.code)
+      assert.truthy(r.stderr:find("can not read '-': Bad file descriptor", 1, true), r.stderr)
+    end)
+  end)
+
+  it('gives the numbers of closed standard files to no other file', function()
+    process.with_folder(function(folder)
+      process.write_file(folder .. '/out.lua', [[
+        local files = {}
+        for i = 1, 3 do files[i] = assert(io.open(i .. '.txt', 'w')) end
+        print('to nobody')
+        io.stderr:write('to nobody\n')
+        for i = 1, 3 do files[i]:close() end]])
+      process.run({ '-c', ("'%s' exec out.lua <&- >&- 2>&-"):format(process.binary) },
+        { program = 'bash', cwd = folder })
+      for i = 1, 3 do assert.equal('', process.read_file(('%s/%d.txt'):format(folder, i))) end
+    end)
+  end)
+
   it('ends quietly when the reader of its output goes away', function()
     process.with_folder(function(folder)
       local path = script(folder, "{ path = '/dev/stdin' }")

@@ -120,11 +120,20 @@ local function count_dropped(self, input)
   end
 end
 
--- The input at `slot` gave no line. Returns its last line if there is one, and whether it is over.
+local function drop_input(self, slot)
+  close_input(table.remove(self.inputs, slot))
+  self.slot = slot > #self.inputs and 1 or slot
+end
+
+-- The input at `slot` gave no line. Returns its last line if there is one, and whether it is over. An
+-- input that can not be read is over too, unless it is followed: then the next attempt may succeed.
 local function at_pause(self, slot, state, message)
   local input = self.inputs[slot]
   count_dropped(self, input)
   if state == 'error' then
+    if not (self.options.follow and input.regular) then
+      drop_input(self, slot)
+    end
     complain("can not read '%s': %s", input.path, message)
   elseif state == 'again' then
     return nil, false
@@ -150,8 +159,7 @@ local function next_line(self)
     local over
     line, over = at_pause(self, slot, state, message)
     if over then
-      close_input(table.remove(self.inputs, slot))
-      self.slot = slot > #self.inputs and 1 or slot
+      drop_input(self, slot)
     else
       self.slot = slot % #self.inputs + 1
       tried = tried + 1
