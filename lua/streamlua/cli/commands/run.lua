@@ -78,7 +78,8 @@ local function write_summary(context, path, topology, summary)
   local json = require 'streamlua.json'
   local file, message = io.open(path, 'w')
   if not file then context:fail('failed', 'summary', message) end
-  local ok, why = file:write(json.encode(summary, { order = order.summary(topology) }), '\n')
+  file:write(json.encode(summary, { order = order.summary(topology) }), '\n')
+  local ok, why = file:flush()
   file:close()
   if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
 end
