@@ -101,7 +101,11 @@ local function logger(rt)
   local log = {}
   for _, level in ipairs(LEVELS) do
     log[level] = function(_, text, ...)
-      if select('#', ...) > 0 then text = text:format(...) end
+      if select('#', ...) > 0 then
+        local ok, line = pcall(string.format, text, ...)
+        if not ok then error(('log:%s: %s'):format(level, line), 2) end
+        text = line
+      end
       rt.executor:log(rt, level, tostring(text))
     end
   end

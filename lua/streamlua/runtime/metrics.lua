@@ -6,22 +6,36 @@
 
 local abi = require 'streamlua.abi'
 
+local json = require 'streamlua.json'
+
 local C, ffi = abi.C, abi.ffi
+local error, tonumber, type = error, tonumber, type
 
 local M = {}
+
+-- What user code gives as a number, as one.
+local function number_of(x, what)
+  if type(x) == 'number' then return x end
+  local number = type(x) == 'cdata' and tonumber(x)
+  if not number then error(('%s: expected a number, got %s'):format(what, type(x)), 3) end
+  return number
+end
 
 local Counter = {}
 Counter.__index = Counter
 
 --- Adds n (default 1).
-function Counter:inc(n) self._value = self._value + (n or 1) end
+function Counter:inc(n)
+  self._value = self._value + (n == nil and 1 or number_of(n, 'counter:inc'))
+end
 
 function Counter:value() return self._value end
 
 local Gauge = {}
 Gauge.__index = Gauge
 
-function Gauge:set(x) self._value = x end
+--- Sets it to a number.
+function Gauge:set(x) self._value = number_of(x, 'gauge:set') end
 
 function Gauge:value() return self._value end
 
@@ -29,10 +43,13 @@ local Histogram = {}
 Histogram.__index = Histogram
 
 --- Counts a number; it is kept with three decimals and an error of 1/64.
-function Histogram:record(x) C.sl_abi_histogram_record(self._pointer, x * 1000) end
+function Histogram:record(x)
+  C.sl_abi_histogram_record(self._pointer, number_of(x, 'histogram:record') * 1000)
+end
 
 --- The value below which a share q (0..1) lies; nil without any.
 function Histogram:quantile(q)
+  q = number_of(q, 'histogram:quantile')
   if self:count() == 0 then return nil end
   return C.sl_abi_histogram_quantile(self._pointer, q) / 1000
 end
@@ -76,7 +93,11 @@ function Metrics:histogram(name)
   end)
 end
 
---- All of them as data: { name = number or {count, mean, p50, p99} }, empty when there are none.
+-- A number as documents can hold it: they know neither infinity nor NaN.
+local function finite(x) return x - x == 0 and x or json.null end
+
+--- All of them as data: { name = number or {count, mean, p50, p99} }, empty when there are none. What
+--- is no finite number is null.
 function Metrics:totable()
   local out = {}
   for _, name in ipairs(self._names) do
@@ -85,7 +106,7 @@ function Metrics:totable()
       out[name] = { count = item:count(), mean = item:mean(), p50 = item:quantile(0.5),
         p99 = item:quantile(0.99) }
     else
-      out[name] = item:value()
+      out[name] = finite(item:value())
     end
   end
   return out

@@ -44,24 +44,29 @@ function M.is_entry(source)
 end
 
 -- The message with the place it came from in front, the file by its whole path. Lua shortens long
--- paths in messages, and leaves the place out of errors that are no texts.
+-- paths in messages, and leaves the place out of errors that are no texts. Of what was raised inside
+-- the library (a colon forgotten in a call of it, say) the place is that of the user's call.
 local function locate(message)
   local level, innermost = 3, nil
   local info = debug.getinfo(level, 'Sl')
+  local bare
   while info and not M.is_entry(info.source) do
     if info.currentline > 0 and info.source:sub(1, 1) == '@' then
-      local short = info.short_src
+      local short, is_users = info.short_src, M.is_user_code(info.source)
       if message:sub(1, #short + 1) == short .. ':' then
-        return info.source:sub(2) .. message:sub(#short + 1)
+        if is_users then return info.source:sub(2) .. message:sub(#short + 1) end
+        bare = bare or message:sub(#short + 2):match('^%d+: (.*)$')
       end
-      if not innermost and M.is_user_code(info.source) then
+      if not innermost and is_users then
         innermost = ('%s:%d'):format(info.source:sub(2), info.currentline)
       end
     end
     level = level + 1
     info = debug.getinfo(level, 'Sl')
   end
-  if innermost and not message:find('^[^\n]-:%d+: ') then return innermost .. ': ' .. message end
+  if innermost and (bare or not message:find('^[^\n]-:%d+: ')) then
+    return innermost .. ': ' .. (bare or message)
+  end
   return message
 end
 

@@ -19,6 +19,12 @@ describe('what user code raised', function()
     assert.equal("topo.lua:2: attempt to index local 'x' (a nil value)", text_of("local x\nx.y = 1"))
   end)
 
+  it("names the user's line of a call that failed inside the library", function()
+    local text = text_of("\nrequire('streamlua.runtime.metrics').new():counter('seen').inc(5)")
+    assert.matches('^topo.lua:2: attempt to ', text)
+    assert.falsy(text:find('metrics.lua', 1, true))
+  end)
+
   it('says something of any value', function()
     assert.equal('topo.lua:1: raised nil', text_of('error()'))
     assert.equal('topo.lua:1: raised true', text_of('error(true)'))

@@ -509,6 +509,35 @@ ways.describe('the context', function(way)
     end
   end)
 
+  it('takes numbers only for its metrics, and shows null for those that no document holds', function()
+    local problems = {}
+    local t = line(nil, bolt {
+      prepare = function(_, context)
+        local gauge, counter = context:gauge('ratio'), context:counter('seen')
+        local histogram = context:histogram('sizes')
+        gauge:set(0 / 0)
+        counter:inc(math.huge)
+        for i, fn in ipairs {
+          function() gauge:set('1') end, function() counter:inc({}) end,
+          function() histogram:record('x') end, function() histogram:quantile() end,
+          function() context.log:info('%d', 'x') end,
+        } do
+          local _, problem = pcall(fn)
+          problems[i] = problem
+        end
+      end,
+      execute = function() end,
+    })
+    local metrics = way.run(t, { mock = { source = {} } }):metrics('sink', 0)
+    assert.equal(streamlua.null, metrics.ratio)
+    assert.equal(streamlua.null, metrics.seen)
+    for i, what in ipairs { 'gauge:set: expected a number, got string',
+      'counter:inc: expected a number, got table', 'histogram:record: expected a number, got string',
+      'histogram:quantile: expected a number, got nil', 'log:info: bad argument #2' } do
+      assert.matches('task_spec.lua:%d+: ' .. what, problems[i])
+    end
+  end)
+
   it('has keyed state by name that each task has for itself', function()
     local t = streamlua.topology('state')
     t:spout('source', feeder())
