@@ -107,7 +107,7 @@ local function until_described(wanted)
     local result = run('describe', 'counts', '-o', 'json')
     local described = result.code == 0 and json.decode(result.stdout)
     if described and wanted(described) then return described end
-    posix.poll.rpoll(0, 20)
+    posix.poll.poll({}, 20)
   end
   error('it does not become so: ' .. run('describe', 'counts').stdout)
 end
@@ -212,7 +212,7 @@ describe('a local topology', function()
       ok('submit', script, unpack(case, 2))
       for _ = 1, 200 * process.slowness do
         if io.open(folder .. '/out') then break end
-        posix.poll.rpoll(0, 20)
+        posix.poll.poll({}, 20)
       end
       ok('kill', 'counts', '--wait', '5s')
       assert.equal(case[1], process.read_file(folder .. '/out'))

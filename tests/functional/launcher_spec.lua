@@ -66,7 +66,7 @@ local function until_described(wanted)
   for _ = 1, 200 * process.slowness do
     local described = describe_it()
     if wanted(described) then return described end
-    posix.poll.rpoll(0, 20)
+    posix.poll.poll({}, 20)
   end
   error('it does not become so')
 end

@@ -44,7 +44,7 @@ local function check_flow(folder)
   for _ = 1, 500 * process.slowness do
     local _, now = seen(folder)
     if now > before + 20 then return end
-    posix.poll.rpoll(0, 20)
+    posix.poll.poll({}, 20)
   end
   error('nothing reaches the sink any more')
 end
@@ -105,7 +105,7 @@ describe('a standalone cluster on ZooKeeper', function()
     assert.equal(place, by_id(described, 'supervisor')[other])
     check_flow(folder)
     server:pause()
-    posix.poll.rpoll(0, 8000)
+    posix.poll.poll({}, 8000)
     server:resume()
     check_flow(folder)
     until_described(all_run)

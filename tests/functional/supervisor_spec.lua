@@ -86,7 +86,7 @@ local function eventually(what, fn)
   for _ = 1, 400 * process.slowness do
     local value = fn()
     if value then return value end
-    posix.poll.rpoll(0, 20)
+    posix.poll.poll({}, 20)
   end
   error(what .. ' does not become so: ' .. run('describe', 'counts').stdout)
 end

@@ -129,7 +129,7 @@ function M.until_described(wanted)
     local result = M.run('describe', 'counts', '-o', 'json')
     local described = result.code == 0 and json.decode(result.stdout)
     if described and wanted(described) then return described end
-    posix.poll.rpoll(0, 20)
+    posix.poll.poll({}, 20)
   end
   error('it does not become so: ' .. M.run('describe', 'counts').stdout)
 end
