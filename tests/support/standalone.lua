@@ -64,7 +64,8 @@ return t
 -- What fails is seen sooner than by default. All processes of the cluster read it.
 local SETTINGS = [[return { heartbeat_interval = '200ms', heartbeat_timeout = '2s',
   monitor_interval = '200ms', registration_error_delay = '100ms',
-  registration_refused_delay = '100ms', supervisor_timeout = '1s' }]]
+  registration_refused_delay = '100ms', supervisor_timeout = '1s',
+  zookeeper_session_timeout = '4s' }]]
 
 local folder, env, state, daemons
 
