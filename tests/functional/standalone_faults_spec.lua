@@ -1,0 +1,48 @@
+-- labels: zookeeper serial
+-- timeout: 400
+-- Faults against a whole standalone cluster on three ZooKeeper servers: each kind that scripts/chaos draws at
+-- random once, in a fixed order, with its oracles. The deaths of processes alone are in
+-- standalone_zookeeper_spec.lua.
+
+local files = require 'support.files'
+local posix = { signal = require 'posix.signal' }
+local process = require 'support.process'
+local processes = require 'support.processes'
+
+-- Longer than the session of scripts/chaos (3 s): leaders are dead for ZooKeeper when it comes back.
+local OUTAGE_S = 5
+
+-- Does this harm; the reason when all of it is impossible here.
+local function chaos(...)
+  local result = process.run({ 'exec', 'scripts/lib/chaos.lua', '--seed', '1', '--zookeeper', '3', '--outage',
+    OUTAGE_S, '--faults', table.concat({ ... }, ',') }, { timeout = 120, env = { TMPDIR = files.folder() } })
+  local reason = result.stderr:match('skipped: ([^\n]+)')
+  assert.equal(0, result.code, result.stderr)
+  if reason then return reason end
+  assert.matches(('%d rounds, [^\n]+: no violation'):format(select('#', ...)), result.stderr)
+end
+
+describe('a standalone cluster on three ZooKeeper servers', function()
+  after_each(function()
+    for _, item in ipairs(processes.of(files.folder())) do
+      posix.signal.kill(item.pid, posix.signal.SIGKILL)
+    end
+    files.clean()
+  end)
+
+  it('does not notice the death of a member, nor of their leader, and comes through without any', function()
+    assert.is_nil(chaos('kill a ZooKeeper member', 'kill the leading ZooKeeper member', 'stop all of ZooKeeper',
+      'kill all of ZooKeeper'))
+  end)
+
+  it('goes on without those that stop, and when they go on', function()
+    assert.is_nil(chaos('stop a ZooKeeper member', 'stop the leading master', 'stop a worker for long',
+      'stop the topology master for long', 'stop a supervisor for long'))
+  end)
+
+  it('goes on when its networks are parted, and when they are joined', function()
+    local reason = chaos('unplug the leading ZooKeeper member', 'cut the leading master off from ZooKeeper',
+      'cut a supervisor off from masters and ZooKeeper', 'cut two supervisors off from each other')
+    if reason then pending(reason) end
+  end)
+end)
