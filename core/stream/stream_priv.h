@@ -398,7 +398,7 @@ struct sl__reader {
     int32_t component;
     int32_t grouping;
     int32_t key_count;
-    int32_t keys[8];
+    int32_t keys[sizeof(((struct sl_route *)0)->keys) / sizeof(int32_t)];
 };
 
 struct sl__event {

@@ -90,7 +90,7 @@ struct sl_route {
     int32_t target_count;
     /* Positions (from 0) of the key fields. */
     int32_t key_count;
-    int32_t keys[8];
+    int32_t keys[64];
     struct sl_outbox **targets;
 };
 

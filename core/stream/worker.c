@@ -290,6 +290,9 @@ sl_worker_stream(struct sl_worker *self, int32_t component, const char *name, in
     return index;
 }
 
+_Static_assert(sizeof(((struct sl_route *)0)->keys) == SL_TOPOLOGY_KEYS_MAX * sizeof(int32_t),
+               "a valid grouping has room in a route");
+
 int
 sl_worker_reader(struct sl_worker *self, int32_t stream, int32_t component, int32_t grouping,
                  const int32_t *keys, int32_t key_count)

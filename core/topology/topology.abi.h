@@ -219,5 +219,7 @@ enum {
     SL_TOPOLOGY_STREAMS_MAX = 4096,
     SL_TOPOLOGY_FIELDS_MAX = 4096,
     SL_TOPOLOGY_INPUTS_MAX = 65536,
+    /* Fields that a grouping names. */
+    SL_TOPOLOGY_KEYS_MAX = 64,
     SL_TOPOLOGY_CONFIG_MAX = 65536,
 };

@@ -267,6 +267,12 @@ check_input_fields(struct validation *v, uint32_t index, uint32_t at,
                "the %s grouping on %s names no field", grouping, quote(input->source).text);
         return;
     }
+    if (input->field_count > SL_TOPOLOGY_KEYS_MAX) {
+        report(v, SL_TOPOLOGY_TOO_LARGE, index, at, input->stream,
+               "the %s grouping on %s names %u fields; the limit is %d", grouping,
+               quote(input->source).text, input->field_count, SL_TOPOLOGY_KEYS_MAX);
+        return;
+    }
     check_duplicate_fields(v, input->fields, input->field_count, index, at, input->stream,
                            "the grouping on stream");
     for (uint32_t i = 0; stream != NULL && i < input->field_count; i++) {

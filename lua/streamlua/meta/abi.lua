@@ -1037,6 +1037,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_TOPOLOGY_STREAMS_MAX integer
 ---@field SL_TOPOLOGY_FIELDS_MAX integer
 ---@field SL_TOPOLOGY_INPUTS_MAX integer
+---@field SL_TOPOLOGY_KEYS_MAX integer
 ---@field SL_TOPOLOGY_CONFIG_MAX integer
 ---@field SL_VALUE_DEPTH_MAX integer
 ---@field SL_VALUE_NIL integer

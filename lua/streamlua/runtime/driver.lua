@@ -10,6 +10,7 @@ local abi = require 'streamlua.abi'
 local bytecode = require 'streamlua.runtime.bytecode'
 local constants = require 'streamlua.runtime.constants'
 local value = require 'streamlua.runtime.value'
+local wide = require 'streamlua.runtime.wide'
 
 local C, ffi = abi.C, abi.ffi
 local concat, format = table.concat, string.format
@@ -147,6 +148,9 @@ return function(p, n, meta, texts)
   return n, cast(bytes_p, task.record)
 end]]
 
+-- For tuples with so many fields that a loop reads them.
+local WIDE = 'local read_wide = select(-1, ...)\n' .. STRAIGHT
+
 local function form_of(bolt)
   if not bytecode.has_loop(bolt.execute) then return STRAIGHT end
   return not bolt.hold and bytecode.only_reads_second(bolt.execute) and LOOPING_SAME or LOOPING
@@ -158,8 +162,9 @@ end
 ---@param fields string[]
 ---@param bolt { execute: function, self: table, collector: table, hold: function? }
 function M.bolt(task, fields, bolt)
+  local is_wide = #fields > wide.FIELDS_MOST
   local reads, values, stores = {}, {}, {}
-  for i, name in ipairs(fields) do
+  for i, name in ipairs(is_wide and {} or fields) do
     reads[i] = read_field(i)
     values[i] = 'v' .. i
     stores[i] = format('tuple[%d], tuple[%q] = v%d, v%d', i, name, i, i)
@@ -167,15 +172,16 @@ function M.bolt(task, fields, bolt)
   local parts = {
     FIELDS = concat(reads, '\n'),
     VALUES = concat(values, ', '),
-    DECLARE = #fields > 0 and 'local ' .. concat(values, ', ') or '',
-    TUPLE = tuple_text(fields),
+    DECLARE = #values > 0 and 'local ' .. concat(values, ', ') or '',
+    TUPLE = is_wide and 'read_wide(task.record, texts)' or tuple_text(fields),
     STORE = concat(stores, '\n'),
     META = bolt.hold and 'hold(meta)' or 'meta',
     ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',
   }
-  local text = form_of(bolt):gsub('%f[%w](%u+)%f[^%w]', parts)
+  local text = (is_wide and WIDE or form_of(bolt)):gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=execute'))
-  return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold)
+  return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold,
+    is_wide and wide.reader(fields, M.read_other) or nil)
 end
 
 local SPOUT = [[

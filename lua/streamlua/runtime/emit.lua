@@ -17,6 +17,7 @@
 
 local abi = require 'streamlua.abi'
 local value = require 'streamlua.runtime.value'
+local wide = require 'streamlua.runtime.wide'
 
 local C, ffi = abi.C, abi.ffi
 local concat, format = table.concat, string.format
@@ -320,6 +321,7 @@ end
 ---@param helpers table functions that the text calls; see streamlua.runtime.collector
 ---@return fun(values: table, options?: table)
 function M.generate(task, emitter, kind, helpers)
+  if wide.is_wide(emitter) then return wide.emit(task, emitter, kind, helpers) end
   local n = emitter.field_count
   local single = is_single(emitter)
   local route = single and C.sl_abi_emitter_route(emitter, 0) or nil
