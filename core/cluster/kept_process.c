@@ -15,7 +15,13 @@
 #include "cluster/restart.h"
 #include "loop/process.h"
 
-enum { END_TEXT_SIZE = 128, REASON_SIZE = SL_ERR_MSG_SIZE + 64 };
+enum {
+    END_TEXT_SIZE = 256,
+    REASON_SIZE = SL_ERR_MSG_SIZE + 64,
+    /* Of a log, how much of its end is looked at, and how much of it is told. */
+    LAST_BYTES = 4096,
+    LAST_WORDS_SIZE = 160,
+};
 
 struct sl_kept_process {
     struct sl_kept_process_options options;
@@ -29,12 +35,15 @@ struct sl_kept_process {
     struct sl_process *child;
     void *watch;
     int64_t pid;
+    /* Where its output begins in the log, which others wrote before it; -1: nobody knows. */
+    int64_t log_start;
     bool is_stopping;
     /* Started anew as soon as it has ended. */
     bool is_restarting;
     uint32_t restarts;
     uint32_t failures_in_row;
     uint64_t started_ms;
+    char start_failure[SL_ERR_MSG_SIZE];
     struct sl_restart restart;
     /* Until the next start, until SIGKILL, or until the stop is told. */
     struct sl_timer timer;
@@ -239,6 +248,78 @@ give_up(struct sl_kept_process *self, const char *text)
     }
 }
 
+/* After a process that ended by itself, or did not begin. */
+static void
+start_again_later(struct sl_kept_process *self, const char *text)
+{
+    const struct sl_kept_listener *listener = &self->options.listener;
+    if (!start_later(self)) {
+        give_up(self, text);
+    } else if (listener->on_ended != NULL) {
+        listener->on_ended(listener->ctx, text);
+    }
+}
+
+/* The output of the process, or its end; the size of it. */
+static size_t
+read_output(const struct sl_kept_process *self, char *bytes, size_t size)
+{
+    struct stat status;
+    ssize_t got = 0;
+    int fd = open(self->log, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && self->log_start >= 0 && fstat(fd, &status) == 0 &&
+        status.st_size > self->log_start) {
+        int64_t length = status.st_size - self->log_start;
+        int64_t start = length > (int64_t)size ? status.st_size - (int64_t)size : self->log_start;
+        got = pread(fd, bytes, size, start);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return got > 0 ? (size_t)got : 0;
+}
+
+static bool
+begins(const char *line, size_t len, const char *with)
+{
+    return len >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
+}
+
+/*
+ * What the process said at last: its last error, or else its last line. "worker: ..." is what every
+ * worker says. Empty when it said nothing.
+ */
+static void
+last_words(const struct sl_kept_process *self, char *text, size_t size)
+{
+    char bytes[LAST_BYTES];
+    size_t end = read_output(self, bytes, sizeof(bytes));
+    const char *found = NULL;
+    size_t found_len = 0;
+    bool is_error = false;
+    while (end > 0 && !is_error) {
+        size_t start = end - 1;
+        while (start > 0 && bytes[start - 1] != '\n') {
+            start--;
+        }
+        const char *line = bytes + start;
+        size_t len = end - start - (bytes[end - 1] == '\n');
+        is_error = begins(line, len, "error: ");
+        if (is_error) {
+            found = line + strlen("error: ");
+            found_len = len - strlen("error: ");
+        } else if (found == NULL && len > 0 && !begins(line, len, "worker: ")) {
+            found = line;
+            found_len = len;
+        }
+        end = start;
+    }
+    snprintf(text, size, "%.*s", (int)found_len, found != NULL ? found : "");
+    for (char *at = text; *at != '\0'; at++) {
+        *at = (unsigned char)*at < ' ' || *at == 0x7f ? ' ' : *at;
+    }
+}
+
 /* What follows the end of a process. */
 static void
 process_ended(struct sl_kept_process *self, const char *text, bool is_zero)
@@ -251,21 +332,21 @@ process_ended(struct sl_kept_process *self, const char *text, bool is_zero)
         listener->on_stopped(listener->ctx);
         return;
     }
-    if (!start_later(self)) {
-        give_up(self, text);
-    } else if (listener->on_ended != NULL) {
-        listener->on_ended(listener->ctx, text);
-    }
+    start_again_later(self, text);
 }
 
 static void
 child_exited(void *ctx, const struct sl_process_exit *how)
 {
     char text[END_TEXT_SIZE];
+    char words[LAST_WORDS_SIZE];
+    last_words(ctx, words, sizeof(words));
+    const char *colon = words[0] != '\0' ? ": " : "";
     if (how->signal != 0) {
-        snprintf(text, sizeof(text), "signal %d (%s)", how->signal, strsignal(how->signal));
+        snprintf(text, sizeof(text), "signal %d (%s)%s%s", how->signal, strsignal(how->signal),
+                 colon, words);
     } else {
-        snprintf(text, sizeof(text), "exit code %d", how->code);
+        snprintf(text, sizeof(text), "exit code %d%s%s", how->code, colon, words);
     }
     process_ended(ctx, text, how->signal == 0 && how->code == 0);
 }
@@ -274,6 +355,15 @@ static void
 adopted_exited(void *ctx)
 {
     process_ended(ctx, "an end that nobody saw", false);
+}
+
+/* Never told inside sl_kept_process_start. */
+static void
+start_failed(void *ctx, uint64_t ticket)
+{
+    struct sl_kept_process *self = ctx;
+    (void)ticket;
+    start_again_later(self, self->start_failure);
 }
 
 static int
@@ -291,6 +381,7 @@ sl_kept_process_start(struct sl_kept_process *self)
 {
     struct stat status;
     int log = open_log(self);
+    self->log_start = log >= 0 && fstat(log, &status) == 0 ? status.st_size : -1;
     self->started_ms = sl_loop_now_ms(self->loop);
     struct sl_process_options options = {
         .file = self->program,
@@ -308,12 +399,9 @@ sl_kept_process_start(struct sl_kept_process *self)
         close(log);
     }
     if (rc != 0) {
-        char text[SL_ERR_MSG_SIZE];
-        snprintf(text, sizeof(text), "%s", sl_err_last()->msg);
-        sl_log_error("cluster", "%s: %s", self->label, text);
-        if (!start_later(self)) {
-            give_up(self, text);
-        }
+        snprintf(self->start_failure, sizeof(self->start_failure), "%s", sl_err_last()->msg);
+        sl_log_error("cluster", "%s: %s", self->label, self->start_failure);
+        sl_timer_start(self->loop, &self->timer, 0, start_failed, self);
         return;
     }
     self->pid = sl_process_pid(self->child);

@@ -44,7 +44,8 @@ const struct sl_adopter *sl_adopter_system(void);
 struct sl_kept_listener {
     /* A process was started (not: adopted). */
     void (*on_started)(void *ctx);
-    /* It ended without being asked to, and is started again; text says how it ended. */
+    /* It ended without being asked to, or could not be started, and is started again. The text says
+     * how, and what it wrote at last: "exit code 7: no such file". */
     void (*on_ended)(void *ctx, const char *text);
     /* It failed too often in a row and is not started again. */
     void (*on_given_up)(void *ctx, const char *text);

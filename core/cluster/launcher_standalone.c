@@ -173,10 +173,12 @@ static void
 take_state(struct held *held, const struct sl_slot_worker *state)
 {
     struct sl_launcher_standalone *self = held->launcher;
-    uint64_t before = held->pid;
+    /* Without a process before: one that could not be started. */
+    bool has_ended = held->pid != 0 ? held->pid != state->pid
+                                    : state->text[0] != '\0' && state->restarts != held->restarts;
     held->pid = state->pid;
     held->restarts = state->restarts;
-    if (before != 0 && before != state->pid && !held->is_stopping) {
+    if (has_ended && !held->is_stopping) {
         self->listener.on_ended(self->listener.ctx, held->id,
                                 state->text[0] != '\0' ? state->text : "an end that nobody saw");
     }

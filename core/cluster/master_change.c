@@ -46,7 +46,7 @@ tell_supervisor(struct sl__master_topology *topology, const struct sl_plan_slot 
 {
     struct sl_master *self = topology->master;
     const struct sl__master_node *node = sl__master_node_find(self, slot->supervisor);
-    struct sl_start_master message = {topology->name, slot->port};
+    struct sl_start_master message = {.topology = topology->name, .port = slot->port};
     struct sl_buf body = {0};
     if (node == NULL || !node->has_info) {
         return;
@@ -393,6 +393,7 @@ sl__master_handle_reassign(void *ctx, struct sl_rpc_request *request)
         event->plan_version = message.plan_version;
         for (size_t i = 0; i < message.count; i++) {
             sl_vec_push(&event->dead, message.containers[i]);
+            sl__master_topology_bar(topology, message.containers[i]);
         }
         sl_log_info("cluster", "containers of %s are to run elsewhere: count=%zu cause=%s",
                     message.topology, message.count, message.cause);

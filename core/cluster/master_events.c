@@ -191,6 +191,38 @@ sl__master_event_done(struct sl__master_event *event, const struct sl_buf *answe
 
 /* The snapshot. */
 
+/* A container that runs in the slot keeps it. */
+static bool
+is_held(const struct sl__master_event *event, const char *supervisor, uint32_t port)
+{
+    const struct sl_stored_plan *plan = &event->current;
+    for (int32_t i = 0; event->wish.current != NULL && i < plan->plan.container_count; i++) {
+        bool is_dead = false;
+        for (size_t k = 0; k < event->dead.count; k++) {
+            is_dead = is_dead || event->dead.items[k] == plan->plan.containers[i].id;
+        }
+        if (!is_dead && plan->slots[i].port == port &&
+            strcmp(plan->slots[i].supervisor, supervisor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_for_others(const struct sl__master_event *event, const char *supervisor, uint32_t port)
+{
+    const struct sl__master_topology *topology =
+        sl__master_topology_find(event->master, event->topology);
+    const struct sl__master_topology *owner =
+        sl__master_slot_owner(event->master, supervisor, port);
+    if (owner != NULL && owner != topology) {
+        return true;
+    }
+    return topology != NULL && sl__master_topology_is_barred(topology, supervisor, port) &&
+           !is_held(event, supervisor, port);
+}
+
 static void
 add_nodes(struct sl__master_event *event)
 {
@@ -210,10 +242,8 @@ add_nodes(struct sl__master_event *event)
         uint32_t *used = sl_arena_calloc(&event->arena, ports + 1, sizeof(*used));
         size_t used_count = 0;
         for (size_t i = 0; i < ports; i++) {
-            const struct sl__master_topology *owner =
-                sl__master_slot_owner(self, node->id, node->info.ports[i]);
             list[i] = node->info.ports[i];
-            if (owner != NULL && strcmp(owner->name, event->topology) != 0) {
+            if (is_for_others(event, node->id, list[i])) {
                 used[used_count++] = list[i];
             }
         }

@@ -212,7 +212,7 @@ kill_remove(struct sl__master_topology *topology)
     const struct sl_plan_slot *slot = &topology->plan.master;
     const struct sl__master_node *node =
         topology->has_plan ? sl__master_node_find(self, slot->supervisor) : NULL;
-    struct sl_start_master message = {topology->name, slot->port};
+    struct sl_start_master message = {.topology = topology->name, .port = slot->port};
     struct sl_buf body = {0};
     int rc = SL_ENOTFOUND;
     if (node != NULL && node->has_info && node->is_present) {

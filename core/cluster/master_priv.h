@@ -28,6 +28,8 @@ enum {
     /* How long a kill waits for slots whose topology master is gone, and how often it looks. */
     SL__MASTER_SLOTS_MS = 15000,
     SL__MASTER_SLOTS_LOOK_MS = 100,
+    /* How long a container does not come back to a slot in which it could not run. */
+    SL__MASTER_BAR_MS = 60000,
     /* A call of a supervisor or a topology master. */
     SL__MASTER_CALL_MS = 10000,
     /* Of a kill: how often a topology master that does not answer is asked again. */
@@ -69,6 +71,12 @@ struct sl__master_node {
 
 struct sl__master_keys SL_VEC_BODY(char *);
 
+/* A slot that a topology does not get for some time. */
+struct sl__master_bar {
+    char *key;
+    uint64_t until_ms;
+};
+
 /* A topology that masters schedule. */
 struct sl__master_topology {
     struct sl_master *master;
@@ -97,6 +105,8 @@ struct sl__master_topology {
     /* Slots of the plan, and those that a change under way wants. */
     struct sl__master_keys slots;
     struct sl__master_keys reserved;
+    /* Slots in which containers could not run, so that these do not go round in a circle. */
+    SL_VEC(struct sl__master_bar) bars;
     /* A question of the monitor is under way. */
     bool is_checking;
     int64_t kill_due_ms;
@@ -197,7 +207,7 @@ struct sl_master {
     struct sl_list events;
     /* Submissions whose folder is being written. */
     struct sl_list storing;
-    /* Changes that topology masters carry out. */
+    /* Changes that topology masters carry out, and submissions whose topology masters begin. */
     struct sl_list changing;
     struct sl__master_event *running;
     struct sl_timer wait_timer;
@@ -258,6 +268,10 @@ void sl__master_topology_set_starts(struct sl__master_topology *topology,
 /* Slots that a change wants beside those of the plan; NULL for none. */
 void sl__master_topology_reserve(struct sl__master_topology *topology,
                                  const struct sl_stored_plan *plan);
+/* Its containers do not come to the slot of one of them, which could not run there, for a while. */
+void sl__master_topology_bar(struct sl__master_topology *topology, int32_t container);
+bool sl__master_topology_is_barred(const struct sl__master_topology *topology,
+                                   const char *supervisor, uint32_t port);
 /* The topology that has the slot, or NULL. */
 struct sl__master_topology *sl__master_slot_owner(const struct sl_master *self,
                                                   const char *supervisor, uint32_t port);

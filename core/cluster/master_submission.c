@@ -402,6 +402,12 @@ new_started(void *ctx, const struct sl_rpc_result *result)
     struct sl__master_event *event = ctx;
     struct sl_master *self = event->master;
     struct sl__master_topology *topology = sl__master_topology_find(self, event->topology);
+    sl_list_remove(&event->node);
+    if (topology == NULL || topology->status == SL_MASTER_KILLED ||
+        strcmp(topology->topology_id, event->topology_id) != 0) {
+        sl__master_event_fail(event, SL_ENOTFOUND, "it was killed meanwhile");
+        return;
+    }
     if (result->status == SL_RPC_SUCCESS) {
         sl__master_backup(self, event->topology, &event->plan_bytes);
         sl__master_event_done(event, NULL);
@@ -410,9 +416,7 @@ new_started(void *ctx, const struct sl_rpc_result *result)
     event->code = result->code;
     snprintf(event->reason, sizeof(event->reason), "its topology master can not be started: %s",
              result->reason);
-    if (topology != NULL) {
-        sl__master_topology_remove(self, topology);
-    }
+    sl__master_topology_remove(self, topology);
     sl__master_remove_nodes(self, event->topology, false, new_taken_back, NULL, event);
 }
 
@@ -422,7 +426,10 @@ new_start(struct sl__master_event *event)
     struct sl_master *self = event->master;
     struct sl_buf body = {0};
     const struct sl__master_node *node = sl__master_node_find(self, event->plan.master.supervisor);
-    struct sl_start_master message = {event->topology, event->plan.master.port};
+    /* Others go on: what this one has is taken. */
+    sl__master_event_release(event);
+    sl_list_push_back(&self->changing, &event->node);
+    struct sl_start_master message = {event->topology, event->plan.master.port, true};
     sl_start_master_encode(&message, &body);
     int rc = node == NULL || !node->has_info
                  ? sl_err_set(SL_EUNAVAIL, "supervisor %s is gone", event->plan.master.supervisor)

@@ -115,6 +115,49 @@ sl__master_topology_reserve(struct sl__master_topology *topology, const struct s
     take_slots(topology);
 }
 
+/* Bars. */
+
+static void
+bar_end(struct sl__master_topology *topology, size_t at)
+{
+    sl_free(topology->bars.items[at].key);
+    sl_vec_remove(&topology->bars, at);
+}
+
+void
+sl__master_topology_bar(struct sl__master_topology *topology, int32_t container)
+{
+    uint64_t now = sl_loop_now_ms(topology->master->loop);
+    for (size_t i = topology->bars.count; i > 0; i--) {
+        if (topology->bars.items[i - 1].until_ms <= now) {
+            bar_end(topology, i - 1);
+        }
+    }
+    for (int32_t i = 0; i < topology->plan.plan.container_count; i++) {
+        const struct sl_plan_slot *slot = &topology->plan.slots[i];
+        if (topology->plan.plan.containers[i].id == container && slot->supervisor[0] != '\0') {
+            struct sl__master_bar bar = {sl_strdup(slot_key(slot->supervisor, slot->port).text),
+                                         now + SL__MASTER_BAR_MS};
+            sl_vec_push(&topology->bars, bar);
+        }
+    }
+}
+
+bool
+sl__master_topology_is_barred(const struct sl__master_topology *topology, const char *supervisor,
+                              uint32_t port)
+{
+    struct slot_key key = slot_key(supervisor, port);
+    uint64_t now = sl_loop_now_ms(topology->master->loop);
+    for (size_t i = 0; i < topology->bars.count; i++) {
+        if (topology->bars.items[i].until_ms > now &&
+            strcmp(topology->bars.items[i].key, key.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The plan. */
 
 bool
@@ -238,6 +281,10 @@ sl__master_topology_remove(struct sl_master *self, struct sl__master_topology *t
     sl_map_bytes_remove_str(&self->topologies, topology->name);
     sl_vec_destroy(&topology->slots);
     sl_vec_destroy(&topology->reserved);
+    while (topology->bars.count > 0) {
+        bar_end(topology, topology->bars.count - 1);
+    }
+    sl_vec_destroy(&topology->bars);
     sl_vec_destroy(&topology->starts);
     sl_vec_destroy(&topology->kills);
     sl_arena_destroy(&topology->plan_arena);

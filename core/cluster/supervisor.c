@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cluster/settings.h"
 #include "cluster/supervisor_slots.h"
+#include "cluster/supervisor_starts.h"
 #include "loop/stream.h"
 #include "rpc/leader_retrieval.h"
 #include "state/layout.h"
@@ -24,6 +25,7 @@ struct sl_supervisor {
     struct sl_supervisor_processes *processes;
     struct sl_register_supervisor identity;
     struct sl_supervisor_slots *slots;
+    struct sl_supervisor_starts starts;
     struct sl_topology_leaders leaders;
     struct sl_leader_retrieval *master;
     /* Until the id is ours. */
@@ -126,6 +128,20 @@ worker_stopped(void *ctx, uint64_t allocation)
     sl_supervisor_slots_task_ended(self->slots, allocation);
 }
 
+static void
+master_ended(void *ctx, const char *topology, const char *text, bool is_for_good)
+{
+    struct sl_supervisor *self = ctx;
+    sl_supervisor_starts_ended(&self->starts, topology, text, is_for_good);
+}
+
+static void
+give_master_up(void *ctx, const char *topology)
+{
+    struct sl_supervisor *self = ctx;
+    sl_supervisor_processes_stop_master(self->processes, topology, NULL, NULL);
+}
+
 static bool
 take_slot_over(void *ctx, const char *topology, uint32_t port, uint64_t allocation)
 {
@@ -173,7 +189,9 @@ handle_master(struct sl_supervisor *self, struct sl_rpc_request *request, struct
         return sl_err_set(SL_ENOTFOUND, "there is no slot %u at %s", message.port, self->id);
     }
     rc = sl_supervisor_processes_start_master(self->processes, message.topology, message.port);
-    if (rc == 0) {
+    if (rc == 0 && message.is_new) {
+        sl_supervisor_starts_add(&self->starts, message.topology, request);
+    } else if (rc == 0) {
         sl_rpc_reply(request, NULL, 0);
     }
     return rc;
@@ -496,8 +514,10 @@ sl_supervisor_new(const struct sl_supervisor_options *options, struct sl_supervi
         .on_worker = worker_changed,
         .on_worker_given_up = worker_given_up,
         .on_worker_stopped = worker_stopped,
+        .on_master_ended = master_ended,
         .ctx = self,
     };
+    sl_supervisor_starts_create(&self->starts, self->loop, options->store, give_master_up, self);
     self->processes = sl_supervisor_processes_new(&processes);
     publish(self);
     *out = self;
@@ -516,6 +536,7 @@ sl_supervisor_free(struct sl_supervisor *self)
     if (self->master != NULL) {
         sl_leader_retrieval_free(self->master);
     }
+    sl_supervisor_starts_destroy(&self->starts);
     sl_supervisor_processes_free(self->processes);
     sl_supervisor_slots_free(self->slots);
     sl_topology_leaders_destroy(&self->leaders);

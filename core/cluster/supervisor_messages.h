@@ -41,6 +41,8 @@ struct sl_supervisor_node {
 struct sl_start_master {
     const char *topology;
     uint32_t port;
+    /* Of a topology that is submitted: answered when it leads, or ends again and again. */
+    bool is_new;
 };
 
 struct sl_worker_command {

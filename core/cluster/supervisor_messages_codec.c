@@ -101,6 +101,7 @@ sl_start_master_encode(const struct sl_start_master *message, struct sl_buf *out
     Streamlua__StartMaster packed = STREAMLUA__START_MASTER__INIT;
     packed.topology = sl_pb_text(message->topology);
     packed.port = message->port;
+    packed.is_new = message->is_new;
     sl_message_pack(&packed.base, out);
 }
 
@@ -117,7 +118,7 @@ sl_start_master_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
         rc = sl_err_set(SL_EPROTO, "%u is no port of a slot", packed->port);
     }
     if (rc == 0) {
-        *message = (struct sl_start_master){packed->topology, packed->port};
+        *message = (struct sl_start_master){packed->topology, packed->port, packed->is_new};
     }
     return rc;
 }

@@ -195,6 +195,15 @@ tell_state(const struct kept *kept, const char *text)
 }
 
 static void
+tell_master_ended(const struct kept *kept, const char *text, bool is_for_good)
+{
+    const struct sl_supervisor_processes *self = kept->owner;
+    if (kept->allocation == 0) {
+        self->options.on_master_ended(self->options.ctx, kept->topology, text, is_for_good);
+    }
+}
+
+static void
 on_started(void *ctx)
 {
     struct kept *kept = ctx;
@@ -215,6 +224,7 @@ on_ended(void *ctx, const char *text)
     }
     changed(kept->owner);
     tell_state(kept, text);
+    tell_master_ended(kept, text, false);
 }
 
 static void
@@ -234,6 +244,7 @@ on_stopped(void *ctx)
     struct sl_supervisor_processes *self = kept->owner;
     uint64_t allocation = kept->allocation;
     tell_state(kept, "");
+    tell_master_ended(kept, "exit code 0", true);
     for (size_t i = 0; i < kept->waiters.count; i++) {
         kept->waiters.items[i].fn(kept->waiters.items[i].arg);
     }

@@ -45,6 +45,8 @@ struct sl_supervisor_processes_options {
     void (*on_worker_given_up)(void *ctx, uint64_t allocation, const char *cause);
     /* A worker that was to end has ended; it is forgotten. */
     void (*on_worker_stopped)(void *ctx, uint64_t allocation);
+    /* A topology master ended: by itself and is started again, or for good. */
+    void (*on_master_ended)(void *ctx, const char *topology, const char *text, bool is_for_good);
     void *ctx;
 };
 

@@ -6,7 +6,7 @@ local files = require 'support.files'
 local json = require 'streamlua.json'
 local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
   signal = require 'posix.signal', unistd = require 'posix.unistd',
-  socket = require 'posix.sys.socket' }
+  stat = require 'posix.sys.stat', socket = require 'posix.sys.socket' }
 local process = require 'support.process'
 
 local SCRIPT = [[
@@ -15,7 +15,10 @@ local source = streamlua.spout {
   fields = { 'n' },
   open = function(self, context)
     self.n = 0
-    if context.config.exits then os.exit(3) end
+    if context.config.exits then
+      io.stderr:write('there is no table\n')
+      os.exit(3)
+    end
   end,
   next_tuple = function(self, collector)
     self.n = self.n + 1
@@ -58,6 +61,16 @@ local function supervisor(number, ...)
     ('%d-%d'):format(first, first + 2), ...)
   started:expect('stderr', 'is ready')
   return started
+end
+
+-- Another program has the port, until the descriptor is closed.
+local function take_port(port)
+  local socket = posix.socket.socket(posix.socket.AF_INET, posix.socket.SOCK_STREAM, 0)
+  assert(posix.socket.setsockopt(socket, posix.socket.SOL_SOCKET, posix.socket.SO_REUSEADDR, 1))
+  assert(posix.socket.bind(socket, { family = posix.socket.AF_INET, addr = '127.0.0.1',
+    port = port }))
+  assert(posix.socket.listen(socket, 1))
+  return socket
 end
 
 local function kill(pid, number) posix.signal.kill(pid, number or posix.signal.SIGKILL) end
@@ -238,21 +251,58 @@ describe('a supervisor', function()
     assert.equal(7, run('supervisor', '--slots', '1', '--host', '0.0.0.0').code)
   end)
 
+  local function check_nothing_is_left()
+    eventually('the end', function() return next(processes()) == nil end)
+    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+  end
+
   it('gives a worker up that ends at once; the submission says why, and leaves nothing', function()
     supervisor(1)
     local result = run('submit', script, '--set', 'exits=true', '--timeout', '60s')
     assert.equal(1, result.code, result.stderr)
-    assert.matches('exit code 3', result.stderr, 1, true)
-    eventually('the end', function() return next(processes()) == nil end)
-    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+    assert.matches('exit code 3: there is no table', result.stderr, 1, true)
+    check_nothing_is_left()
+    -- Where it is loaded already, which says file and line.
+    local path = files.write('top.lua', "local args = io.open('/proc/self/cmdline'):read('*a')\n"
+      .. "if args:find('%zworker%z') then error('not here') end\n" .. SCRIPT)
+    result = run('submit', path, '--timeout', '60s')
+    assert.equal(1, result.code, result.stderr)
+    assert.matches('exit code 7: .*top%.lua:2: not here', result.stderr)
+    check_nothing_is_left()
+  end)
+
+  -- Another program in the place of this one, as when a machine was set up wrongly.
+  it('whose program ends at once, or is not there, starts nothing, and the submission says so', function()
+    local binary = files.write('streamlua', '')
+    env.STREAMLUA_HOME = process.root
+    for _, row in ipairs { { '#!/bin/sh\necho it is broken >&2; exit 9\n', 'exit code 9: it is broken' },
+      { '#!/bin/sh\nexit 0\n', 'it ends at once (exit code 0)' },
+      { nil, 'No such file or directory' } } do
+      assert(os.remove(binary))
+      assert.equal(0, process.run({ process.binary, binary }, { program = 'cp' }).code)
+      local first = first_port(1)
+      local one = process.start({ 'supervisor', '--id', 's1', '--ports',
+        ('%d-%d'):format(first, first + 1) }, { program = binary, env = env, cwd = folder })
+      daemons[#daemons + 1] = one
+      one:expect('stderr', 'is ready')
+      assert(os.remove(binary))
+      if row[1] then
+        files.write('streamlua', row[1])
+        posix.stat.chmod(binary, 448)
+      end
+      local result = run('submit', script, '--timeout', '60s')
+      assert.equal(1, result.code, result.stderr)
+      assert.matches('it can not start: its topology master can not be started', result.stderr, 1, true)
+      assert.matches(row[2], result.stderr, 1, true)
+      check_nothing_is_left()
+      one:signal('INT')
+      one:wait()
+      files.write('streamlua', '')
+    end
   end)
 
   it('whose port is taken by another program has its containers elsewhere, or none', function()
-    local socket = posix.socket.socket(posix.socket.AF_INET, posix.socket.SOCK_STREAM, 0)
-    assert(posix.socket.setsockopt(socket, posix.socket.SOL_SOCKET, posix.socket.SO_REUSEADDR, 1))
-    assert(posix.socket.bind(socket, { family = posix.socket.AF_INET, addr = '127.0.0.1',
-      port = first_port(1) }))
-    assert(posix.socket.listen(socket, 1))
+    local socket = take_port(first_port(1))
     local one = daemon('supervisor', '--id', 's1', '--ports',
       ('%d-%d'):format(first_port(1), first_port(1) + 1))
     one:expect('stderr', 'is ready')
@@ -267,5 +317,17 @@ describe('a supervisor', function()
       assert.not_equal(first_port(1), container.port)
     end
     posix.unistd.close(socket)
+  end)
+
+  it('whose ports are all taken says so at once, and nothing goes round in a circle', function()
+    local sockets = {}
+    for i = 0, 2 do sockets[i] = take_port(first_port(1) + i) end
+    supervisor(1)
+    local result = run('submit', script)
+    assert.equal(1, result.code)
+    assert.matches('port %d+ of s1 can not be used: .*address already in use; elsewhere: '
+      .. 'not enough slots', result.stderr)
+    check_nothing_is_left()
+    for _, socket in pairs(sockets) do posix.unistd.close(socket) end
   end)
 end)

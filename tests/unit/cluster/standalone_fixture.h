@@ -102,8 +102,11 @@ struct fixture {
     int started;
     int hosts;
     uint64_t seeds;
-    /* Workers that are started end at once. */
+    /* Workers that are started end at once, or topology masters do. */
     bool is_worker_broken;
+    bool is_master_broken;
+    /* Topology masters do nothing. */
+    bool is_master_idle;
     /* Workers have something in flight, however long one waits. */
     bool is_worker_busy;
     struct node client;
@@ -409,12 +412,13 @@ process_begin(void *ctx)
     if (!process->is_alive) {
         return;
     }
-    if (!process->is_master && process->fixture->is_worker_broken) {
+    if (process->is_master ? process->fixture->is_master_broken
+                           : process->fixture->is_worker_broken) {
         process_exit(process, 1);
-    } else if (process->is_master) {
-        master_run(process);
-    } else {
+    } else if (!process->is_master) {
         worker_run(process);
+    } else if (!process->fixture->is_master_idle) {
+        master_run(process);
     }
 }
 
@@ -705,7 +709,7 @@ static inline enum sl_rpc_status
 call_supervisor(struct fixture *f, int i, uint32_t method, uint32_t port)
 {
     struct sl_buf body = {0};
-    struct sl_start_master message = {"words", port};
+    struct sl_start_master message = {.topology = "words", .port = port};
     sl_start_master_encode(&message, &body);
     enum sl_rpc_status status = call(f, sl_rpc_address(f->supervisors[i].node.rpc),
                                      SL_ENDPOINT_SUPERVISOR, 0, method, &body);

@@ -1,8 +1,11 @@
 /* labels: short */
 /* A process that is kept running, in virtual time: restarts that come later and later, giving up,
  * stopping with a grace, taking over. */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "cluster/kept_process.h"
@@ -26,7 +29,8 @@ struct fixture {
     int ended;
     int given_up;
     int stopped;
-    char text[256];
+    char text[512];
+    const char *log;
     /* The adopter. */
     sl_loop_fn adopted_fn;
     void *adopted_arg;
@@ -126,10 +130,12 @@ on_stopped(void *ctx)
 }
 
 static void
-open_fixture(struct fixture *f, uint32_t failures_max, bool ends_with_zero)
+open_fixture_with_log(struct fixture *f, uint32_t failures_max, bool ends_with_zero,
+                      const char *log)
 {
     static const char *const argv[] = {"streamlua", "worker", NULL};
     memset(f, 0, sizeof(*f));
+    f->log = log;
     f->sim = sl_sim_new(&(struct sl_sim_options){.seed = 3});
     f->loop = sl_sim_loop_new(f->sim, "127.0.0.1");
     /* No clock stands near 0 when a process fails. */
@@ -142,7 +148,7 @@ open_fixture(struct fixture *f, uint32_t failures_max, bool ends_with_zero)
         .loop = f->loop,
         .program = "streamlua",
         .argv = argv,
-        .log = "/dev/null",
+        .log = f->log,
         .label = "container 1",
         .failures_max = failures_max,
         .ends_with_zero = ends_with_zero,
@@ -150,6 +156,12 @@ open_fixture(struct fixture *f, uint32_t failures_max, bool ends_with_zero)
         .listener = {on_started, on_ended, on_given_up, on_stopped, f},
     };
     f->process = sl_kept_process_new(&options);
+}
+
+static void
+open_fixture(struct fixture *f, uint32_t failures_max, bool ends_with_zero)
+{
+    open_fixture_with_log(f, failures_max, ends_with_zero, "/dev/null");
 }
 
 static void
@@ -244,8 +256,97 @@ test_a_missing_program_is_given_up(void **state)
     sl_kept_process_start(f.process);
     sl_sim_run_for(f.sim, 60000);
     assert_int_equal(f.given_up, 1);
+    assert_int_equal(f.ended, 2);
+    assert_int_equal(f.started, 0);
     assert_non_null(strstr(f.text, "no such program"));
     close_fixture(&f);
+}
+
+static void
+test_a_start_that_fails_is_told_in_a_turn_of_its_own(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, 0, false);
+    f.is_program_missing = true;
+    sl_kept_process_start(f.process);
+    assert_int_equal(f.ended, 0);
+    sl_sim_run_for(f.sim, 1);
+    assert_int_equal(f.ended, 1);
+    assert_string_equal(f.text, "no such program");
+    /* It is stopped before that is told, or while it waits. */
+    sl_kept_process_restart(f.process);
+    while (sl_kept_process_restarts(f.process) < 2) {
+        assert_true(sl_sim_step(f.sim));
+    }
+    sl_kept_process_stop(f.process);
+    sl_sim_run_for(f.sim, 60000);
+    assert_int_equal(f.stopped, 1);
+    assert_int_equal(f.ended, 2);
+    close_fixture(&f);
+}
+
+static void
+append(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void
+test_what_it_wrote_at_last_is_told(void **state)
+{
+    static const struct {
+        const char *output;
+        const char *told;
+    } rows[] = {
+        {"", "exit code 3"},
+        {"one\ntwo\n", "exit code 3: two"},
+        {"no line end", "exit code 3: no line end"},
+        {"two\n\n\n", "exit code 3: two"},
+        {"a\tb\x1b[1m\n", "exit code 3: a b [1m"},
+        {"worker: container 2 listens on 127.0.0.1:6800\n", "exit code 3"},
+        {"error: a.lua:3: no such table\nhint: make one\n", "exit code 3: a.lua:3: no such table"},
+        {"error: old\nerror: new\n", "exit code 3: new"},
+        {"no error: here\n", "exit code 3: no error: here"},
+        {"\n", "exit code 3"},
+    };
+    (void)state;
+    char path[] = "/tmp/streamlua-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    append(path, "error: of an earlier process\n");
+    struct fixture f;
+    open_fixture_with_log(&f, 0, false, path);
+    sl_kept_process_start(f.process);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        append(path, rows[i].output);
+        end(&f, 3);
+        assert_string_equal(f.text, rows[i].told);
+        sl_sim_run_for(f.sim, 2 * SL_KEPT_BACKOFF_MAX_MS);
+        assert_int_equal(f.spawned, i + 2);
+    }
+    /* Much of it, and a log that somebody cut. */
+    for (int i = 0; i < 400; i++) {
+        append(path, "a line that is one of very many lines\n");
+    }
+    append(path, "error: ");
+    for (int i = 0; i < 400; i++) {
+        append(path, "long ");
+    }
+    end(&f, 3);
+    assert_memory_equal(f.text, "exit code 3: long long", 22);
+    assert_in_range(strlen(f.text), 100, 200);
+    sl_sim_run_for(f.sim, 2 * SL_KEPT_BACKOFF_MAX_MS);
+    assert_int_equal(truncate(path, 0), 0);
+    append(path, "new\n");
+    end(&f, 3);
+    assert_string_equal(f.text, "exit code 3");
+    close_fixture(&f);
+    unlink(path);
 }
 
 static void
@@ -331,6 +432,8 @@ main(void)
         cmocka_unit_test(test_one_that_ends_at_once_does_not_flap_for_ever),
         cmocka_unit_test(test_a_long_run_between_failures_is_no_flapping),
         cmocka_unit_test(test_a_missing_program_is_given_up),
+        cmocka_unit_test(test_a_start_that_fails_is_told_in_a_turn_of_its_own),
+        cmocka_unit_test(test_what_it_wrote_at_last_is_told),
         cmocka_unit_test(test_stop_asks_and_then_makes_it_end),
         cmocka_unit_test(test_restart_is_quick_and_no_failure),
         cmocka_unit_test(test_exit_code_0_can_mean_the_end),

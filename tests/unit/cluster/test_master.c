@@ -9,7 +9,9 @@
 
 #include "cluster/master.h"
 #include "cluster/master_messages.h"
+#include "cluster/master_priv.h"
 #include "cluster/package.h"
+#include "cluster/supervisor_starts.h"
 #include "state/tree.h"
 
 enum { MASTERS_MAX = 3, FIRST_TASK = 1, MASTER_TASK = 50 };
@@ -504,6 +506,35 @@ test_a_topology_master_that_can_not_be_started_takes_all_back(void **state)
 }
 
 static void
+test_a_topology_master_that_ends_at_once_takes_all_back(void **state)
+{
+    struct fixture *f = *state;
+    f->is_master_broken = true;
+    assert_int_equal(submit_words(2), SL_EUSER);
+    assert_non_null(strstr(f->reason, "it ends again and again (exit code 1)"));
+    assert_false(is_anything_stored());
+    assert_null(node_at(SL_LAYOUT_BACKUP));
+    assert_int_equal(f->started, SL_SUPERVISOR_STARTS_MAX);
+    run_for(f, 60000);
+    assert_int_equal(f->started, SL_SUPERVISOR_STARTS_MAX);
+    assert_int_equal(count_folders(), 0);
+    f->is_master_broken = false;
+    assert_int_equal(submit_words(2), 0);
+    assert_true(await_settled(f).is_settled);
+}
+
+static void
+test_a_topology_master_that_is_slow_is_waited_for_within_limits(void **state)
+{
+    struct fixture *f = *state;
+    f->is_master_idle = true;
+    uint64_t before = sl_sim_now_ms(f->sim);
+    assert_int_equal(submit_words(2), 0);
+    uint64_t took = sl_sim_now_ms(f->sim) - before;
+    assert_in_range(took, SL_SUPERVISOR_START_MS, SL_SUPERVISOR_START_MS + 1000);
+}
+
+static void
 test_one_of_two_submissions_of_a_name_wins(void **state)
 {
     struct fixture *f = *state;
@@ -924,6 +955,46 @@ test_a_reassignment_of_an_old_plan_is_refused(void **state)
     sl_buf_destroy(&body);
 }
 
+static void
+test_a_container_that_runs_nowhere_does_not_go_round_in_a_circle(void **state)
+{
+    enum { SLOTS = SUPERVISORS_MAX * PORTS };
+    struct fixture *f = *state;
+    bool is_seen[SUPERVISORS_MAX][PORTS] = {{false}};
+    int32_t containers[] = {1};
+    struct sl_stored_plan plan;
+    int code = 0;
+    assert_int_equal(submit_words(2), 0);
+    for (int moves = 0; code == 0; moves++) {
+        assert_true(await_settled(f).is_settled);
+        assert_in_range(moves, 0, SLOTS);
+        const struct process *worker = process_of(f, 1);
+        bool *seen = &is_seen[supervisor_index(worker)][worker->port - FIRST_PORT];
+        assert_false(*seen);
+        *seen = true;
+        get_plan(&plan);
+        struct sl_buf body = {0};
+        struct sl_master_reassign message = {"words", plan.version, containers, 1, "for a test"};
+        sl_master_reassign_encode(&message, &body);
+        code = ask_master(SL_MASTER_REASSIGN, &body);
+        sl_buf_destroy(&body);
+        if (code == 0) {
+            UNTIL(f, process_of(f, 1) != NULL && process_of(f, 1) != worker);
+        } else {
+            assert_int_equal(code, SL_EUNSATISFIABLE);
+            /* All but that of the other container. */
+            assert_int_equal(moves, SLOTS - 2);
+        }
+    }
+    /* Others may have made room meanwhile. */
+    run_for(f, SL__MASTER_BAR_MS);
+    struct sl_buf body = {0};
+    struct sl_master_reassign message = {"words", plan.version, containers, 1, "for a test"};
+    sl_master_reassign_encode(&message, &body);
+    assert_int_equal(ask_master(SL_MASTER_REASSIGN, &body), 0);
+    sl_buf_destroy(&body);
+}
+
 int
 main(void)
 {
@@ -934,6 +1005,8 @@ main(void)
         TEST(test_a_plan_that_is_none_writes_nothing),
         TEST(test_a_state_manager_that_fails_leaves_nothing),
         TEST(test_a_topology_master_that_can_not_be_started_takes_all_back),
+        TEST(test_a_topology_master_that_ends_at_once_takes_all_back),
+        TEST(test_a_topology_master_that_is_slow_is_waited_for_within_limits),
         TEST(test_one_of_two_submissions_of_a_name_wins),
         TEST(test_a_submission_that_nobody_comes_to_ends_by_its_own_time),
         TEST(test_two_topologies_never_share_a_slot),
@@ -952,6 +1025,7 @@ main(void)
         TEST(test_a_topology_master_that_died_with_its_supervisor_leads_elsewhere),
         TEST(test_nothing_moves_when_too_many_are_silent_at_once),
         TEST(test_a_reassignment_of_an_old_plan_is_refused),
+        TEST(test_a_container_that_runs_nowhere_does_not_go_round_in_a_circle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,14 +76,16 @@ test_commands_and_answers_come_back(void **state)
     (void)state;
     struct sl_arena arena;
     struct sl_buf bytes = {0};
-    struct sl_start_master master = {"words", 6800};
+    struct sl_start_master master = {"words", 6800, true};
     struct sl_worker_command command = {"words", 5, 6, 7, "/srv"};
     struct sl_slot_worker worker = {"s1", "words", 5, 7, 99, 3, "exit code 1"};
     sl_arena_create(&arena, 0, 0);
 
     sl_start_master_encode(&master, &bytes);
     memset(&master, 0, sizeof(master));
+    master.is_new = false;
     assert_int_equal(sl_start_master_decode(bytes.data, bytes.size, &arena, &master), 0);
+    assert_true(master.is_new);
     assert_string_equal(master.topology, "words");
     assert_int_equal(master.port, 6800);
 
