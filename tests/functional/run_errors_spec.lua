@@ -328,4 +328,24 @@ end]]):gsub("fields = { 'a', 'b' },", "fields = { 'a', 'b', 'c', 'd', 'e', 'f', 
     assert.equal(5, s.other.executed)
     assert.equal(0, s.tail.executed)
   end)
+
+  it('that a script raises only when an executor loads it has its place', function()
+    local path = files.write('topo.lua', TEXT:format('', 'execute = function() end'))
+    local main = files.write('main.lua', ([[
+local marker = '%s/loaded'
+local first = io.open(marker) == nil
+io.open(marker, 'w'):close()
+if not first then error('here') end
+return dofile('%s')
+]]):format(files.folder(), path))
+    local r = process.run({ 'run', main })
+    assert.equal(1, r.code)
+    assert.truthy(r.stderr:find(('error: run: %s:4: here'):format(main), 1, true), r.stderr)
+  end)
+
+  it('is none where a setting stands for no limit', function()
+    local path = files.write('topo.lua', TEXT:format('', 'execute = function() end'))
+    local r = process.run({ 'run', path, '--set', 'max_spout_pending=1e12', '--set', 'message_timeout=1e12' })
+    assert.equal(0, r.code, r.stderr)
+  end)
 end)

@@ -31,7 +31,10 @@ return function(worker, pointer)
   -- luacheck: globals print
   print = require 'streamlua.runtime.print'
   local topology, err = load.script(boot.script, { set = boot.set, defaults = boot.defaults })
-  if not topology then error(tostring(err), 0) end
+  if not topology then
+    local place = (err.file or boot.script) .. (err.line and (':%d'):format(err.line) or '')
+    error(('%s: %s'):format(place, err.message), 0)
+  end
   local plan = plans.new(topology, { executors = boot.executors, is_site = boot.is_site })
   advisor.start()
   local executor = executors.new({

@@ -54,6 +54,9 @@ local function count_tasks(plan, kind)
   return count
 end
 
+-- What stands for no limit: 31 years, and more roots than a spout task has slots for.
+local TIMEOUT_MS_MOST, PENDING_MOST = 1e12, 2 ^ 31 - 1
+
 -- Ids, spouts and ackers that may be added later.
 local ROOM = 1024
 
@@ -66,11 +69,11 @@ local function make(plan, options)
   local pointer = C.sl_abi_worker_new(ffi.new('struct sl_worker_options', {
     executors = plan.executors,
     is_acking = settings.acking and 1 or 0,
-    message_timeout_ms = settings.message_timeout * 1000,
-    max_spout_pending = settings.max_spout_pending,
+    message_timeout_ms = math.min(settings.message_timeout * 1000, TIMEOUT_MS_MOST),
+    max_spout_pending = math.min(settings.max_spout_pending, PENDING_MOST),
     task_capacity = ids,
     spout_capacity = math.min(65536, count_tasks(plan, C.SL_TASK_SPOUT) + ROOM),
-    acker_capacity = count_tasks(plan, C.SL_TASK_ACKER) + ROOM,
+    acker_capacity = math.min(65536, count_tasks(plan, C.SL_TASK_ACKER) + ROOM),
     batch_bytes = batch_bytes(plan),
     credit = CREDIT,
     pool_bytes = POOL_BYTES / plan.executors,

@@ -84,11 +84,19 @@ local function check_worker(worker, at)
   end
 end
 
+local function at_most(most)
+  return function(value)
+    if value > most then return ('it must be at most %d'):format(most) end
+  end
+end
+
 -- What the schema can not say. Each returns what is wrong, or nothing.
 local more = {
   message_timeout = function(value)
-    if units.parse_duration(value) == 0 then return 'it must be more than 0' end
+    if units.parse_duration(value) < 0.001 then return 'it must be at least 1ms' end
   end,
+  executors = at_most(1024),
+  ackers = at_most(65536),
   isolation = function(value) return check_texts(value, 'a host name') end,
   on_different_nodes = function(value) return check_texts(value, 'the name of a component') end,
   user_workers = function(value)

@@ -31,10 +31,10 @@ describe('the topology config', function()
   it('refuses values of the wrong kind', function()
     local rows = {
       containers = { 0, 1.5, 'two', -1, {} },
-      executors = { 0, false },
+      executors = { 0, false, 1025 },
       acking = { 'yes', 1 },
-      ackers = { -1, 0.5, '2' },
-      message_timeout = { 0, -1, 'soon', '5 m s', true, '0s' },
+      ackers = { -1, 0.5, '2', 65537 },
+      message_timeout = { 0, -1, 'soon', '5 m s', true, '0s', 1e-4 },
       max_spout_pending = { 0, 1.5 },
       key_groups = { 0, 32769, 1.5, 'x' },
       packing = { 1, '' },
