@@ -129,5 +129,11 @@ int64_t sl_keyed_entries_fit(const uint8_t *bytes, size_t len, size_t most, uint
 int32_t sl_keyed_import_bytes(struct sl_keyed *state, const uint8_t *bytes, size_t len,
                               struct sl_keyed_summary *summary);
 
+/*
+ * Takes over every key group in which another state has entries, in place of its own, and leaves
+ * the other one empty. SL_EINVAL when their numbers of key groups differ.
+ */
+int32_t sl_keyed_take(struct sl_keyed *state, struct sl_keyed *from);
+
 /* Removes the entries of one key group. */
 void sl_keyed_remove_group(struct sl_keyed *state, uint32_t group);

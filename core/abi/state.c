@@ -323,6 +323,13 @@ sl_keyed_import_bytes(struct sl_keyed *state, const uint8_t *bytes, size_t len,
     return rc == 0 ? sl_keyed_import(state, bytes, len, summary) : rc;
 }
 
+int32_t
+sl_keyed_take(struct sl_keyed *state, struct sl_keyed *from)
+{
+    int rc = need(state != NULL && from != NULL && state != from, "two states");
+    return rc == 0 ? sl_keyed_adopt(state, from) : rc;
+}
+
 void
 sl_keyed_remove_group(struct sl_keyed *state, uint32_t group)
 {

@@ -36,10 +36,21 @@ int32_t sl_abi_worker_role_port(const struct sl_worker_role *role);
 void sl_abi_worker_role_answer(struct sl_worker_role *role, int32_t request, int32_t code,
                                const char *text, size_t len);
 
-/* Adds a piece of state to the next answer to an export; everything is copied. */
-void sl_abi_worker_role_piece(struct sl_worker_role *role, const char *component, const char *state,
-                              uint32_t group, int32_t task, const char *entries, size_t size,
-                              double count);
+/*
+ * Adds a piece of a state with so many key groups to the next answer to an export; everything is
+ * copied. A count of 0: a part of an entry that is not its last one. `whole`, with the first piece
+ * of a state and group: what all of them have; else NULL.
+ */
+void sl_abi_worker_role_piece(struct sl_worker_role *role, const char *state, uint32_t key_groups,
+                              uint32_t group, const char *entries, size_t size, double count,
+                              const struct sl_keyed_summary *whole);
+
+/*
+ * Gives the next state of a task that has come for the plan of a version. Returns 1, or 0 when
+ * there is none any more; SL_EINVAL.
+ */
+int32_t sl_abi_worker_role_staged(struct sl_worker_role *role, double version,
+                                  struct sl_staged *staged);
 
 /* Says which submission this is, where there is no topology master. Returns 0 or SL_EINVAL. */
 int32_t sl_abi_worker_role_topology(struct sl_worker_role *role, const char *topology_id);

@@ -6,6 +6,7 @@
 #include "abi/abi.h"
 #include "cluster/package_unpack.h"
 #include "cluster/settings.h"
+#include "cluster/worker_messages.h"
 
 static int
 missing(void)
@@ -66,17 +67,33 @@ sl_abi_worker_role_answer(struct sl_worker_role *role, int32_t request, int32_t 
 }
 
 void
-sl_abi_worker_role_piece(struct sl_worker_role *role, const char *component, const char *state,
-                         uint32_t group, int32_t task, const char *entries, size_t size,
-                         double count)
+sl_abi_worker_role_piece(struct sl_worker_role *role, const char *state, uint32_t key_groups,
+                         uint32_t group, const char *entries, size_t size, double count,
+                         const struct sl_keyed_summary *whole)
 {
-    if (role == NULL || component == NULL || state == NULL || (entries == NULL && size > 0) ||
+    if (role == NULL || state == NULL || (entries == NULL && size > 0) ||
         !(count >= 0 && count <= 1e15)) {
         missing();
         return;
     }
-    sl_worker_role_piece(role, component, state, group, task, (const uint8_t *)entries, size,
-                         (uint64_t)count);
+    struct sl_worker_piece piece = {.state = state,
+                                    .entries = (const uint8_t *)entries,
+                                    .size = size,
+                                    .count = (uint64_t)count,
+                                    .group = group};
+    if (whole != NULL) {
+        piece.whole = (struct sl_worker_moved){1, whole->entries, whole->bytes, whole->checksum};
+    }
+    sl_worker_role_piece(role, key_groups, &piece);
+}
+
+int32_t
+sl_abi_worker_role_staged(struct sl_worker_role *role, double version, struct sl_staged *staged)
+{
+    if (role == NULL || staged == NULL || !(version >= 0 && version <= 9e15)) {
+        return missing();
+    }
+    return sl_worker_role_staged(role, (uint64_t)version, staged) ? 1 : 0;
 }
 
 int32_t

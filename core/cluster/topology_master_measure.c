@@ -1,7 +1,5 @@
 /* Dry runs of updates: how many key groups would move, and how many bytes of state. Nothing stops
  * for it, and nothing changes by it. */
-#include <stdlib.h>
-
 #include "base/alloc.h"
 #include "base/err.h"
 #include "cluster/topology_master_update_priv.h"
@@ -52,24 +50,21 @@ measured(void *ctx, const struct sl_rpc_result *result)
 {
     struct sl__transfer *transfer = ctx;
     struct sl__tm_measure *measure = transfer->measure;
-    struct sl_arena arena;
-    struct sl_worker_state state;
+    uint64_t bytes;
     transfer->call = 0;
     if (result->status != SL_RPC_SUCCESS) {
         refuse(measure, result->code, result->reason);
         return;
     }
-    sl_arena_create(&arena, 0, 1024 * 1024);
-    int rc = sl_worker_exported_decode(result->body, result->size, &arena, &state);
-    if (rc == 0) {
-        measure->result.bytes_moved += strtoull(state.cursor, NULL, 10);
-        if (--measure->open == 0) {
-            reply(measure);
-        }
-    } else {
+    int rc = sl_worker_measured_decode(result->body, result->size, &bytes);
+    if (rc != 0) {
         refuse(measure, rc, sl_err_last()->msg);
+        return;
     }
-    sl_arena_destroy(&arena);
+    measure->result.bytes_moved += bytes;
+    if (--measure->open == 0) {
+        reply(measure);
+    }
 }
 
 /* A worker that is lost does not answer. */
@@ -101,7 +96,7 @@ sl__tm_measure_start(struct sl_topology_master *self, struct sl_rpc_request *req
     }
     for (size_t i = 0; i < measure->moves.transfers.count; i++) {
         measure->moves.transfers.items[i]->measure = measure;
-        sl__transfer_ask(measure->moves.transfers.items[i], "size", measured);
+        sl__transfer_measure(measure->moves.transfers.items[i], measured);
     }
 }
 

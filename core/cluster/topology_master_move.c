@@ -1,12 +1,16 @@
-/* Keyed state that an update moves: piece by piece from the worker that has it to the one that
- * keeps it aside for the new plan. */
+/* Keyed state that an update moves: the worker that has it is told to send it to the one that keeps
+ * it aside for the new plan, and what both say of it is compared. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/err.h"
 #include "cluster/topology_master_update_priv.h"
 
-enum { MOVE_MS = 30000 };
+enum {
+    ANSWER_MS = 30000,
+    /* A worker notices by itself that nothing moves, and one that is lost is noticed. */
+    MOVE_MS = 24 * 3600 * 1000,
+};
 
 static void
 transfer_free(struct sl__transfer *transfer)
@@ -16,7 +20,7 @@ transfer_free(struct sl__transfer *transfer)
         sl_rpc_cancel(transfer->callee->peer.gateway, transfer->call);
     }
     sl_vec_destroy(&transfer->groups);
-    sl_free(transfer->cursor);
+    sl_vec_destroy(&transfer->owners);
     sl_free(transfer);
 }
 
@@ -69,6 +73,7 @@ transfer_between(struct sl__moves *moves, struct sl_topology_master *master,
     struct sl__transfer *transfer = sl_calloc(1, sizeof(*transfer));
     *transfer = *wanted;
     transfer->master = master;
+    transfer->id = sl_random_u64(sl_loop_random(master->loop));
     sl_vec_push(&moves->transfers, transfer);
     return transfer;
 }
@@ -93,6 +98,7 @@ plan_group_transfers(struct sl__moves *moves, struct sl_topology_master *master,
                 moves, master,
                 &(struct sl__transfer){.component = component, .from = from, .to = to});
             sl_vec_push(&transfer->groups, i);
+            sl_vec_push(&transfer->owners, after->key_groups[i]);
             moves->groups++;
         }
     }
@@ -128,87 +134,107 @@ sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
     plan_task_transfers(moves, master, next);
 }
 
-static void export_next(struct sl__transfer *transfer);
-
 static void
 call_worker(struct sl__transfer *transfer, int32_t id, uint32_t method, const struct sl_buf *body,
-            sl_rpc_done_fn done)
+            uint64_t limit_ms, sl_rpc_done_fn done)
 {
     struct sl__tm_worker *worker = sl__tm_worker_of(transfer->master, id);
     transfer->callee = worker;
     transfer->callee_process = worker->peer.process;
     transfer->call =
-        sl_rpc_call(worker->peer.gateway, method, body->data, body->size, MOVE_MS, done, transfer);
+        sl_rpc_call(worker->peer.gateway, method, body->data, body->size, limit_ms, done, transfer);
+}
+
+static struct sl_worker_state_of
+what_moves(const struct sl__transfer *transfer)
+{
+    return (struct sl_worker_state_of){
+        .component = transfer->master->plan->stored.components[transfer->component].name,
+        .groups = transfer->groups.items,
+        .group_count = transfer->groups.count,
+        .task = transfer->task};
+}
+
+/* What a worker says of a transfer; 0 or the error that the update has failed with. */
+static int
+read_moved(const struct sl__transfer *transfer, int32_t id, const struct sl_rpc_result *result,
+           struct sl_worker_moved *moved)
+{
+    struct sl__tm_update *update = transfer->master->update;
+    if (result->status != SL_RPC_SUCCESS) {
+        sl__update_fail(update, result->code, "state that moves from container %d to %d: %s",
+                        transfer->from, transfer->to, result->reason);
+        return result->code;
+    }
+    int rc = sl_worker_moved_decode(result->body, result->size, moved);
+    if (rc != 0) {
+        sl__update_fail(update, rc, "state that moves: container %d: %s", id, sl_err_last()->msg);
+    }
+    return rc;
 }
 
 static void
-staged(void *ctx, const struct sl_rpc_result *result)
+arrived(void *ctx, const struct sl_rpc_result *result)
 {
     struct sl__transfer *transfer = ctx;
     struct sl__tm_update *update = transfer->master->update;
+    const struct sl_worker_moved *sent = &transfer->sent;
+    struct sl_worker_moved came;
     transfer->call = 0;
-    if (result->status != SL_RPC_SUCCESS) {
-        sl__update_fail(update, result->code, "state that moves to container %d: %s", transfer->to,
-                        result->reason);
-    } else if (transfer->cursor[0] != '\0') {
-        export_next(transfer);
-    } else if (--update->open_transfers == 0) {
+    if (read_moved(transfer, transfer->to, result, &came) != 0) {
+        return;
+    }
+    if (came.tables != sent->tables || came.entries != sent->entries || came.bytes != sent->bytes ||
+        came.checksum != sent->checksum) {
+        sl__update_fail(update, SL_EPROTO,
+                        "container %d has sent %llu entries (%llu bytes), container %d has got "
+                        "%llu (%llu)",
+                        transfer->from, (unsigned long long)sent->entries,
+                        (unsigned long long)sent->bytes, transfer->to,
+                        (unsigned long long)came.entries, (unsigned long long)came.bytes);
+        return;
+    }
+    update->result.bytes_moved += came.bytes;
+    if (--update->open_transfers == 0) {
         sl__update_enter(update, SL__STEP_COMMIT);
     }
 }
 
 static void
-exported(void *ctx, const struct sl_rpc_result *result)
+sent(void *ctx, const struct sl_rpc_result *result)
 {
     struct sl__transfer *transfer = ctx;
-    struct sl__tm_update *update = transfer->master->update;
-    struct sl_arena arena;
-    struct sl_worker_state state;
     struct sl_buf body = {0};
     transfer->call = 0;
-    if (result->status != SL_RPC_SUCCESS) {
-        sl__update_fail(update, result->code, "state that moves from container %d: %s",
-                        transfer->from, result->reason);
-        return;
+    if (read_moved(transfer, transfer->from, result, &transfer->sent) == 0) {
+        sl_worker_move_id_encode(transfer->id, &body);
+        call_worker(transfer, transfer->to, SL_WORKER_MOVED, &body, ANSWER_MS, arrived);
+        sl_buf_destroy(&body);
     }
-    sl_arena_create(&arena, 0, 16 * 1024 * 1024);
-    if (sl_worker_exported_decode(result->body, result->size, &arena, &state) != 0) {
-        sl__update_fail(update, SL_EPROTO, "state that moves from container %d: %s", transfer->from,
-                        sl_err_last()->msg);
-    } else {
-        sl_free(transfer->cursor);
-        transfer->cursor = sl_strdup(state.cursor);
-        state.plan_version = update->next->stored.version;
-        for (size_t i = 0; i < state.count; i++) {
-            update->result.bytes_moved += state.pieces[i].size;
-        }
-        sl_worker_stage_encode(&state, &body);
-        call_worker(transfer, transfer->to, SL_WORKER_STAGE, &body, staged);
-    }
-    sl_buf_destroy(&body);
-    sl_arena_destroy(&arena);
-}
-
-void
-sl__transfer_ask(struct sl__transfer *transfer, const char *cursor, sl_rpc_done_fn done)
-{
-    struct sl_buf body = {0};
-    struct sl_worker_export wanted = {
-        .component = transfer->master->plan->stored.components[transfer->component].name,
-        .groups = transfer->groups.items,
-        .group_count = transfer->groups.count,
-        .cursor = cursor,
-        .task = transfer->task,
-    };
-    sl_worker_export_encode(&wanted, &body);
-    call_worker(transfer, transfer->from, SL_WORKER_EXPORT, &body, done);
-    sl_buf_destroy(&body);
 }
 
 static void
-export_next(struct sl__transfer *transfer)
+transfer_start(struct sl__transfer *transfer)
 {
-    sl__transfer_ask(transfer, transfer->cursor != NULL ? transfer->cursor : "", exported);
+    struct sl_buf body = {0};
+    struct sl_worker_move move = {.id = transfer->id,
+                                  .plan_version = transfer->master->update->next->stored.version,
+                                  .what = what_moves(transfer),
+                                  .owners = transfer->owners.items,
+                                  .to = transfer->to};
+    sl_worker_move_encode(&move, &body);
+    call_worker(transfer, transfer->from, SL_WORKER_MOVE, &body, MOVE_MS, sent);
+    sl_buf_destroy(&body);
+}
+
+void
+sl__transfer_measure(struct sl__transfer *transfer, sl_rpc_done_fn done)
+{
+    struct sl_buf body = {0};
+    struct sl_worker_state_of what = what_moves(transfer);
+    sl_worker_measure_encode(&what, &body);
+    call_worker(transfer, transfer->from, SL_WORKER_MEASURE, &body, ANSWER_MS, done);
+    sl_buf_destroy(&body);
 }
 
 void
@@ -219,7 +245,7 @@ sl__update_start_moving(struct sl__tm_update *update)
     update->result.groups_moved = moves->groups;
     update->open_transfers = moves->transfers.count;
     for (size_t i = 0; i < moves->transfers.count; i++) {
-        export_next(moves->transfers.items[i]);
+        transfer_start(moves->transfers.items[i]);
     }
     if (moves->transfers.count == 0) {
         sl__update_enter(update, SL__STEP_COMMIT);

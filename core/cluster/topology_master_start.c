@@ -163,25 +163,37 @@ add_coming(struct sl__tm_update *update)
     qsort(bridge->tasks, (size_t)bridge->task_count, sizeof(*bridge->tasks), compare_tasks);
 }
 
+/* A plan that also has containers which have no tasks in it. */
+static struct sl_physical_plan
+with_containers(struct sl__tm_update *update, const struct sl_physical_plan *plan,
+                const int32_t *ids, size_t id_count)
+{
+    struct sl_physical_plan out = *plan;
+    size_t count = (size_t)plan->container_count;
+    size_t total = count + id_count;
+    out.containers = sl_arena_calloc(&update->next->arena, total + 1, sizeof(*out.containers));
+    memcpy(out.containers, plan->containers, count * sizeof(*plan->containers));
+    for (size_t i = 0; i < id_count; i++) {
+        out.containers[count + i].id = ids[i];
+    }
+    out.container_count = (int32_t)total;
+    qsort(out.containers, total, sizeof(*out.containers), compare_containers);
+    return out;
+}
+
 /* Workers take connections of those only that their plan has: the running ones learn of the new
- * ones before there is anything for them to do. */
+ * ones before there is anything for them to do, and the new ones of those that are going to end,
+ * whose state may come to them. */
 static void
 make_bridge(struct sl__tm_update *update)
 {
     const struct sl_topology_master *self = update->master;
-    const struct sl_physical_plan *old = &self->plan->physical;
     struct sl_physical_plan *bridge = &update->bridge;
-    size_t count = (size_t)old->container_count;
-    size_t total = count + update->added.count;
-    *bridge = *old;
-    bridge->containers =
-        sl_arena_calloc(&update->next->arena, total + 1, sizeof(*bridge->containers));
-    memcpy(bridge->containers, old->containers, count * sizeof(*old->containers));
-    for (size_t i = 0; i < update->added.count; i++) {
-        bridge->containers[count + i].id = update->added.items[i];
-    }
-    bridge->container_count = (int32_t)total;
-    qsort(bridge->containers, total, sizeof(*bridge->containers), compare_containers);
+    *bridge =
+        with_containers(update, &self->plan->physical, update->added.items, update->added.count);
+    update->arrival = with_containers(update, &update->next->physical, update->removed.items,
+                                      update->removed.count);
+    update->arrival.state = SL_TOPOLOGY_PAUSED;
     bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
     add_coming(update);
 }
@@ -193,12 +205,11 @@ send_start(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
     update->bridge.epoch = ++self->epoch;
-    update->next->physical.epoch = ++self->epoch;
-    update->next->physical.state = SL_TOPOLOGY_PAUSED;
+    update->arrival.epoch = ++self->epoch;
     sl__tm_plan_fill(self, &update->bridge);
-    sl__tm_plan_fill(self, &update->next->physical);
+    sl__tm_plan_fill(self, &update->arrival);
     for (size_t i = 0; i < update->added.count; i++) {
-        sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), &update->next->physical);
+        sl__tm_send_plan(sl__tm_worker_of(self, update->added.items[i]), &update->arrival);
     }
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
@@ -214,7 +225,7 @@ is_start_answered(const struct sl__tm_update *update)
         int32_t id = update->bridge.containers[i].id;
         uint64_t epoch = sl_physical_plan_container(&self->plan->physical, id) != NULL
                              ? update->bridge.epoch
-                             : update->next->physical.epoch;
+                             : update->arrival.epoch;
         if (sl__tm_worker_of(self, id)->ready_epoch != epoch) {
             return false;
         }

@@ -16,21 +16,26 @@ enum sl__update_step {
 };
 
 struct sl__groups SL_VEC_BODY(uint32_t);
+struct sl__tasks SL_VEC_BODY(int32_t);
 
 struct sl__tm_measure;
 
-/* State on its way from one worker to another: pieces are asked for and handed on in turns. */
+/* State that goes from one worker to another: the first is asked to send it, the second what came.
+ */
 struct sl__transfer {
     struct sl_topology_master *master;
     /* It is only measured, for this; NULL: it belongs to the update. */
     struct sl__tm_measure *measure;
+    uint64_t id;
     int32_t component;
     /* Not 0: all state of this task. */
     int32_t task;
     int32_t from;
     int32_t to;
+    /* The groups, and the tasks that are going to own them. */
     struct sl__groups groups;
-    char *cursor;
+    struct sl__tasks owners;
+    struct sl_worker_moved sent;
     /* The call under way, of a worker that was this process then. */
     struct sl__tm_worker *callee;
     uint64_t callee_process;
@@ -71,6 +76,8 @@ struct sl__tm_update {
     /* The plan in force with the new containers, which have no tasks in it, and the new tasks of
      * the others. */
     struct sl_physical_plan bridge;
+    /* The next plan with the containers that are going to end, which have no tasks in it. */
+    struct sl_physical_plan arrival;
     struct sl__moves moves;
     size_t open_transfers;
     struct sl_timer timer;
@@ -100,8 +107,8 @@ void sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
 /* Stops it. */
 void sl__moves_clear(struct sl__moves *moves);
 void sl__moves_destroy(struct sl__moves *moves);
-/* Asks where it is for the next pieces, or with cursor "size" how many bytes all of them have. */
-void sl__transfer_ask(struct sl__transfer *transfer, const char *cursor, sl_rpc_done_fn done);
+/* Asks where it is how many bytes it has. */
+void sl__transfer_measure(struct sl__transfer *transfer, sl_rpc_done_fn done);
 
 /* topology_master_commit.c */
 void sl__update_commit(struct sl__tm_update *update);

@@ -11,9 +11,13 @@
  *                                                         reason, and the plan of before stays
  *     SL_WORKER_SPOUTS          sl_worker_spouts          none, when it is so
  *     SL_WORKER_DRAIN           sl_worker_drain           sl_worker_drained
- *     SL_WORKER_EXPORT          sl_worker_export          sl_worker_exported
- *     SL_WORKER_STAGE           sl_worker_stage           sl_worker_staged
+ *     SL_WORKER_MEASURE         sl_worker_state_of        bytes of its entries
+ *     SL_WORKER_MOVE            sl_worker_move            sl_worker_moved, when the other worker
+ *                                                         has all of it
+ *     SL_WORKER_MOVED           id of a move              sl_worker_moved: what has come
  *     SL_WORKER_SHUTDOWN        sl_disconnect             one-way
+ *
+ * Workers send each other sl_worker_pieces and sl_worker_taken by their session (worker_moves.h).
  *
  * A plan arrives with its spouts paused or not as its state says (RUNNING: they are called); a
  * change of a running topology sends the new plan as PAUSED and then SL_WORKER_SPOUTS.
@@ -25,11 +29,6 @@
 #include "base/buf.h"
 #include "cluster/control.h"
 #include "rpc/messages.h"
-
-enum {
-    /* Bytes of entries in one message: what a control frame has room for with the rest. */
-    SL_WORKER_STATE_BYTES_MAX = 512 * 1024,
-};
 
 struct sl_worker_drained {
     uint64_t roots;
@@ -43,35 +42,68 @@ struct sl_worker_ready {
     uint64_t epoch;
 };
 
-struct sl_worker_export {
+/* State of groups, or of a task. */
+struct sl_worker_state_of {
     const char *component;
     const uint32_t *groups;
     size_t group_count;
-    /* Where the last answer ended; "" at first. */
-    const char *cursor;
     /* Not 0: all state of this task, whose component has no key groups in the plan. */
     int32_t task;
 };
 
-struct sl_worker_state_piece {
-    const char *component;
+struct sl_worker_move {
+    uint64_t id;
+    uint64_t plan_version;
+    struct sl_worker_state_of what;
+    /* The tasks that are going to own the groups, one for each. */
+    const int32_t *owners;
+    /* The container that gets it. */
+    int32_t to;
+};
+
+/* What has moved; of both sides equal when nothing is missing. */
+struct sl_worker_moved {
+    /* Pairs of a state and a group. */
+    uint64_t tables;
+    uint64_t entries;
+    uint64_t bytes;
+    /* Sum of a hash of each entry. */
+    uint64_t checksum;
+};
+
+struct sl_worker_piece {
     const char *state;
     const uint8_t *entries;
     size_t size;
+    /* 0: a part of an entry that is not its last one. */
     uint64_t count;
     /* sl_hash_bytes of the entries. */
     uint64_t hash;
-    /* All entries are of this group; they go to the task, or when it is 0 to the group's owner. */
     uint32_t group;
     int32_t task;
+    /* In the first piece of a state and group, else all 0: what all of its pieces have. */
+    struct sl_worker_moved whole;
 };
 
-/* An answer to an export (cursor) or what is to be staged (plan_version). */
-struct sl_worker_state {
-    const struct sl_worker_state_piece *pieces;
-    size_t count;
-    const char *cursor;
+struct sl_worker_pieces {
+    uint64_t move;
     uint64_t plan_version;
+    const char *component;
+    uint32_t key_groups;
+    uint64_t number;
+    const struct sl_worker_piece *pieces;
+    size_t count;
+    bool is_last;
+    /* In the last one: what was sent in all. */
+    struct sl_worker_moved whole;
+};
+
+struct sl_worker_taken {
+    uint64_t move;
+    uint64_t count;
+    /* Not 0: why it can not be. */
+    int code;
+    const char *reason;
 };
 
 struct sl_worker_report {
@@ -95,26 +127,34 @@ void sl_worker_spouts_encode(bool is_active, struct sl_buf *out);
 void sl_worker_drain_encode(uint64_t time_limit_ms, bool is_last, struct sl_buf *out);
 void sl_worker_drained_encode(const struct sl_worker_drained *message, struct sl_buf *out);
 void sl_worker_ready_encode(const struct sl_worker_ready *message, struct sl_buf *out);
-void sl_worker_export_encode(const struct sl_worker_export *message, struct sl_buf *out);
-void sl_worker_exported_encode(const struct sl_worker_state *message, struct sl_buf *out);
-void sl_worker_stage_encode(const struct sl_worker_state *message, struct sl_buf *out);
-void sl_worker_staged_encode(uint64_t count, struct sl_buf *out);
+void sl_worker_measure_encode(const struct sl_worker_state_of *message, struct sl_buf *out);
+void sl_worker_measured_encode(uint64_t bytes, struct sl_buf *out);
+void sl_worker_move_encode(const struct sl_worker_move *message, struct sl_buf *out);
+void sl_worker_move_id_encode(uint64_t id, struct sl_buf *out);
+void sl_worker_moved_encode(const struct sl_worker_moved *message, struct sl_buf *out);
+/* A letter of one worker to another. */
+void sl_worker_pieces_encode(const struct sl_worker_pieces *message, struct sl_buf *out);
+void sl_worker_taken_encode(const struct sl_worker_taken *message, struct sl_buf *out);
 void sl_worker_report_encode(const struct sl_worker_report *message, struct sl_buf *out);
 void sl_worker_event_encode(const struct sl_worker_event *message, struct sl_buf *out);
 
-/* Decoders: 0, SL_EPROTO or SL_ELIMIT. Components are names; the hash of a piece was compared. */
+/* Decoders: 0, SL_EPROTO or SL_ELIMIT. Components are names; groups of a move are in order. */
 int sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active);
 int sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms,
                            bool *is_last);
 int sl_worker_drained_decode(const uint8_t *data, size_t size, struct sl_worker_drained *message);
 int sl_worker_ready_decode(const uint8_t *data, size_t size, struct sl_worker_ready *message);
-int sl_worker_export_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                            struct sl_worker_export *message);
-int sl_worker_exported_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                              struct sl_worker_state *message);
-int sl_worker_stage_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                           struct sl_worker_state *message);
-int sl_worker_staged_decode(const uint8_t *data, size_t size, uint64_t *count);
+int sl_worker_measure_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                             struct sl_worker_state_of *message);
+int sl_worker_measured_decode(const uint8_t *data, size_t size, uint64_t *bytes);
+int sl_worker_move_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                          struct sl_worker_move *message);
+int sl_worker_move_id_decode(const uint8_t *data, size_t size, uint64_t *id);
+int sl_worker_moved_decode(const uint8_t *data, size_t size, struct sl_worker_moved *message);
+/* A letter is the one or the other: is_taken says which. */
+int sl_worker_letter_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                            bool *is_taken, struct sl_worker_pieces *pieces,
+                            struct sl_worker_taken *taken);
 int sl_worker_report_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                             struct sl_worker_report *message);
 int sl_worker_event_decode(const uint8_t *data, size_t size, struct sl_arena *arena,

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/text.h"
 #include "cluster/worker_messages.h"
 #include "topology/topology.h"
@@ -10,7 +9,9 @@
 #include "worker.pb-c.h"
 
 static const struct sl_pb_limit counts[] = {
-    {&streamlua__worker_export__descriptor, 2, SL_KEY_GROUPS_MAX},
+    {&streamlua__worker_measure__descriptor, 2, SL_KEY_GROUPS_MAX},
+    {&streamlua__worker_move__descriptor, 4, SL_KEY_GROUPS_MAX},
+    {&streamlua__worker_move__descriptor, 5, SL_KEY_GROUPS_MAX},
     {&streamlua__worker_report__descriptor, 3, SL_TOPOLOGY_COMPONENTS_MAX},
 };
 
@@ -119,144 +120,246 @@ sl_worker_ready_decode(const uint8_t *data, size_t size, struct sl_worker_ready 
 }
 
 void
-sl_worker_export_encode(const struct sl_worker_export *from, struct sl_buf *out)
+sl_worker_measure_encode(const struct sl_worker_state_of *from, struct sl_buf *out)
 {
-    Streamlua__WorkerExport message = STREAMLUA__WORKER_EXPORT__INIT;
+    Streamlua__WorkerMeasure message = STREAMLUA__WORKER_MEASURE__INIT;
     message.component = SL_PB_MUTABLE(from->component);
     message.n_groups = from->group_count;
     message.groups = SL_PB_MUTABLE(from->groups);
-    message.cursor = SL_PB_MUTABLE(from->cursor);
     message.task = from->task;
     sl_message_pack(&message.base, out);
 }
 
 int
-sl_worker_export_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                        struct sl_worker_export *to)
+sl_worker_measure_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                         struct sl_worker_state_of *to)
 {
-    Streamlua__WorkerExport *message;
-    int rc = unpack(&streamlua__worker_export__descriptor, data, size, arena, &message);
+    Streamlua__WorkerMeasure *message;
+    int rc = unpack(&streamlua__worker_measure__descriptor, data, size, arena, &message);
     if (rc != 0) {
         return rc;
     }
-    *to = (struct sl_worker_export){message->component, message->groups, message->n_groups,
-                                    message->cursor, message->task};
+    *to = (struct sl_worker_state_of){message->component, message->groups, message->n_groups,
+                                      message->task};
     return check_component(to->component);
 }
 
-static Streamlua__WorkerStatePiece **
-pieces_to_messages(struct sl_arena *arena, const struct sl_worker_state *from)
+void
+sl_worker_measured_encode(uint64_t bytes, struct sl_buf *out)
 {
-    Streamlua__WorkerStatePiece **pointers =
-        sl_arena_calloc(arena, from->count + 1, sizeof(*pointers));
-    Streamlua__WorkerStatePiece *messages =
-        sl_arena_calloc(arena, from->count + 1, sizeof(*messages));
-    for (size_t i = 0; i < from->count; i++) {
-        const struct sl_worker_state_piece *piece = &from->pieces[i];
-        streamlua__worker_state_piece__init(&messages[i]);
-        messages[i].component = SL_PB_MUTABLE(piece->component);
-        messages[i].state = SL_PB_MUTABLE(piece->state);
-        messages[i].entries = (ProtobufCBinaryData){piece->size, SL_PB_MUTABLE(piece->entries)};
-        messages[i].count = piece->count;
-        messages[i].hash = piece->hash;
-        messages[i].group = piece->group;
-        messages[i].task = piece->task;
-        pointers[i] = &messages[i];
+    Streamlua__WorkerMeasured message = STREAMLUA__WORKER_MEASURED__INIT;
+    message.bytes = bytes;
+    sl_message_pack(&message.base, out);
+}
+
+int
+sl_worker_measured_decode(const uint8_t *data, size_t size, uint64_t *bytes)
+{
+    WITH_SMALL(streamlua__worker_measured__descriptor, Streamlua__WorkerMeasured, data, size,
+               *bytes = message->bytes);
+}
+
+void
+sl_worker_move_encode(const struct sl_worker_move *from, struct sl_buf *out)
+{
+    Streamlua__WorkerMove message = STREAMLUA__WORKER_MOVE__INIT;
+    message.id = from->id;
+    message.plan_version = from->plan_version;
+    message.component = SL_PB_MUTABLE(from->what.component);
+    message.n_groups = from->what.group_count;
+    message.groups = SL_PB_MUTABLE(from->what.groups);
+    message.n_owners = from->what.group_count;
+    message.owners = SL_PB_MUTABLE(from->owners);
+    message.task = from->what.task;
+    message.to = from->to;
+    sl_message_pack(&message.base, out);
+}
+
+/* Groups are in order, so an owner is found quickly. */
+static int
+check_groups(const struct sl_worker_move *move, size_t owner_count)
+{
+    const struct sl_worker_state_of *what = &move->what;
+    if (what->group_count != owner_count || (what->task != 0) != (owner_count == 0)) {
+        return sl_err_set(SL_EPROTO, "a move of %zu groups has %zu owners", what->group_count,
+                          owner_count);
     }
-    return pointers;
+    for (size_t i = 1; i < what->group_count; i++) {
+        if (what->groups[i] <= what->groups[i - 1]) {
+            return sl_err_set(SL_EPROTO, "the groups of a move are out of order");
+        }
+    }
+    return check_component(what->component);
+}
+
+int
+sl_worker_move_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                      struct sl_worker_move *to)
+{
+    Streamlua__WorkerMove *message;
+    int rc = unpack(&streamlua__worker_move__descriptor, data, size, arena, &message);
+    if (rc != 0) {
+        return rc;
+    }
+    *to = (struct sl_worker_move){
+        .id = message->id,
+        .plan_version = message->plan_version,
+        .what = {message->component, message->groups, message->n_groups, message->task},
+        .owners = message->owners,
+        .to = message->to};
+    return check_groups(to, message->n_owners);
+}
+
+void
+sl_worker_move_id_encode(uint64_t id, struct sl_buf *out)
+{
+    Streamlua__WorkerMoveId message = STREAMLUA__WORKER_MOVE_ID__INIT;
+    message.id = id;
+    sl_message_pack(&message.base, out);
+}
+
+int
+sl_worker_move_id_decode(const uint8_t *data, size_t size, uint64_t *id)
+{
+    WITH_SMALL(streamlua__worker_move_id__descriptor, Streamlua__WorkerMoveId, data, size,
+               *id = message->id);
+}
+
+static Streamlua__WorkerMoved
+moved_to_message(const struct sl_worker_moved *from)
+{
+    Streamlua__WorkerMoved message = STREAMLUA__WORKER_MOVED__INIT;
+    message.tables = from->tables;
+    message.entries = from->entries;
+    message.bytes = from->bytes;
+    message.checksum = from->checksum;
+    return message;
+}
+
+static struct sl_worker_moved
+moved_from_message(const Streamlua__WorkerMoved *from)
+{
+    return from != NULL
+               ? (struct sl_worker_moved){from->tables, from->entries, from->bytes, from->checksum}
+               : (struct sl_worker_moved){0};
+}
+
+void
+sl_worker_moved_encode(const struct sl_worker_moved *from, struct sl_buf *out)
+{
+    Streamlua__WorkerMoved message = moved_to_message(from);
+    sl_message_pack(&message.base, out);
+}
+
+int
+sl_worker_moved_decode(const uint8_t *data, size_t size, struct sl_worker_moved *to)
+{
+    WITH_SMALL(streamlua__worker_moved__descriptor, Streamlua__WorkerMoved, data, size,
+               *to = moved_from_message(message));
+}
+
+void
+sl_worker_pieces_encode(const struct sl_worker_pieces *from, struct sl_buf *out)
+{
+    struct sl_arena arena;
+    sl_arena_create(&arena, 0, 0);
+    Streamlua__WorkerLetter letter = STREAMLUA__WORKER_LETTER__INIT;
+    Streamlua__WorkerPieces message = STREAMLUA__WORKER_PIECES__INIT;
+    Streamlua__WorkerMoved whole = moved_to_message(&from->whole);
+    Streamlua__WorkerPiece **pointers = sl_arena_calloc(&arena, from->count + 1, sizeof(*pointers));
+    Streamlua__WorkerPiece *pieces = sl_arena_calloc(&arena, from->count + 1, sizeof(*pieces));
+    Streamlua__WorkerMoved *wholes = sl_arena_calloc(&arena, from->count + 1, sizeof(*wholes));
+    for (size_t i = 0; i < from->count; i++) {
+        const struct sl_worker_piece *piece = &from->pieces[i];
+        streamlua__worker_piece__init(&pieces[i]);
+        pieces[i].state = SL_PB_MUTABLE(piece->state);
+        pieces[i].group = piece->group;
+        pieces[i].task = piece->task;
+        pieces[i].entries = (ProtobufCBinaryData){piece->size, SL_PB_MUTABLE(piece->entries)};
+        pieces[i].count = piece->count;
+        pieces[i].hash = piece->hash;
+        if (piece->whole.tables != 0) {
+            wholes[i] = moved_to_message(&piece->whole);
+            pieces[i].whole = &wholes[i];
+        }
+        pointers[i] = &pieces[i];
+    }
+    message.move = from->move;
+    message.plan_version = from->plan_version;
+    message.component = SL_PB_MUTABLE(from->component);
+    message.key_groups = from->key_groups;
+    message.number = from->number;
+    message.n_pieces = from->count;
+    message.pieces = pointers;
+    message.whole = from->is_last ? &whole : NULL;
+    letter.pieces = &message;
+    sl_message_pack(&letter.base, out);
+    sl_arena_destroy(&arena);
 }
 
 static int
-pieces_from_messages(struct sl_arena *arena, Streamlua__WorkerStatePiece **messages, size_t count,
-                     struct sl_worker_state *to)
+pieces_from_message(const Streamlua__WorkerPieces *from, struct sl_arena *arena,
+                    struct sl_worker_pieces *to)
 {
-    struct sl_worker_state_piece *pieces = sl_arena_calloc(arena, count + 1, sizeof(*pieces));
+    struct sl_worker_piece *pieces = sl_arena_calloc(arena, from->n_pieces + 1, sizeof(*pieces));
     if (pieces == NULL) {
         return sl_err_set(SL_ELIMIT, "pieces of state take too much memory");
     }
-    for (size_t i = 0; i < count; i++) {
-        const Streamlua__WorkerStatePiece *from = messages[i];
-        pieces[i] = (struct sl_worker_state_piece){
-            from->component, from->state, from->entries.data, from->entries.len,
-            from->count,     from->hash,  from->group,        from->task};
-        if (check_component(from->component) != 0) {
-            return SL_EPROTO;
-        }
-        if (sl_hash_bytes(from->entries.data, from->entries.len) != from->hash) {
-            return sl_err_set(SL_EPROTO, "state %s of %s was changed on its way", from->state,
-                              from->component);
-        }
+    for (size_t i = 0; i < from->n_pieces; i++) {
+        const Streamlua__WorkerPiece *piece = from->pieces[i];
+        pieces[i] = (struct sl_worker_piece){.state = piece->state,
+                                             .entries = piece->entries.data,
+                                             .size = piece->entries.len,
+                                             .count = piece->count,
+                                             .hash = piece->hash,
+                                             .group = piece->group,
+                                             .task = piece->task,
+                                             .whole = moved_from_message(piece->whole)};
     }
-    to->pieces = pieces;
-    to->count = count;
+    *to = (struct sl_worker_pieces){.move = from->move,
+                                    .plan_version = from->plan_version,
+                                    .component = from->component,
+                                    .key_groups = from->key_groups,
+                                    .number = from->number,
+                                    .pieces = pieces,
+                                    .count = from->n_pieces,
+                                    .is_last = from->whole != NULL,
+                                    .whole = moved_from_message(from->whole)};
+    return check_component(to->component);
+}
+
+void
+sl_worker_taken_encode(const struct sl_worker_taken *from, struct sl_buf *out)
+{
+    Streamlua__WorkerLetter letter = STREAMLUA__WORKER_LETTER__INIT;
+    Streamlua__WorkerTaken message = STREAMLUA__WORKER_TAKEN__INIT;
+    message.move = from->move;
+    message.count = from->count;
+    message.code = from->code;
+    message.reason = sl_pb_text(from->reason);
+    letter.taken = &message;
+    sl_message_pack(&letter.base, out);
+}
+
+int
+sl_worker_letter_decode(const uint8_t *data, size_t size, struct sl_arena *arena, bool *is_taken,
+                        struct sl_worker_pieces *pieces, struct sl_worker_taken *taken)
+{
+    Streamlua__WorkerLetter *message;
+    int rc = unpack(&streamlua__worker_letter__descriptor, data, size, arena, &message);
+    if (rc != 0) {
+        return rc;
+    }
+    *is_taken = message->taken != NULL;
+    if ((message->taken != NULL) == (message->pieces != NULL)) {
+        return sl_err_set(SL_EPROTO, "a letter of a worker is not one thing");
+    }
+    if (!*is_taken) {
+        return pieces_from_message(message->pieces, arena, pieces);
+    }
+    *taken = (struct sl_worker_taken){message->taken->move, message->taken->count,
+                                      message->taken->code, message->taken->reason};
     return 0;
-}
-
-void
-sl_worker_exported_encode(const struct sl_worker_state *from, struct sl_buf *out)
-{
-    struct sl_arena arena;
-    sl_arena_create(&arena, 0, 0);
-    Streamlua__WorkerExported message = STREAMLUA__WORKER_EXPORTED__INIT;
-    message.n_pieces = from->count;
-    message.pieces = pieces_to_messages(&arena, from);
-    message.cursor = SL_PB_MUTABLE(from->cursor);
-    sl_message_pack(&message.base, out);
-    sl_arena_destroy(&arena);
-}
-
-int
-sl_worker_exported_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                          struct sl_worker_state *to)
-{
-    Streamlua__WorkerExported *message;
-    int rc = unpack(&streamlua__worker_exported__descriptor, data, size, arena, &message);
-    if (rc != 0) {
-        return rc;
-    }
-    *to = (struct sl_worker_state){.cursor = message->cursor};
-    return pieces_from_messages(arena, message->pieces, message->n_pieces, to);
-}
-
-void
-sl_worker_stage_encode(const struct sl_worker_state *from, struct sl_buf *out)
-{
-    struct sl_arena arena;
-    sl_arena_create(&arena, 0, 0);
-    Streamlua__WorkerStage message = STREAMLUA__WORKER_STAGE__INIT;
-    message.plan_version = from->plan_version;
-    message.n_pieces = from->count;
-    message.pieces = pieces_to_messages(&arena, from);
-    sl_message_pack(&message.base, out);
-    sl_arena_destroy(&arena);
-}
-
-int
-sl_worker_stage_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
-                       struct sl_worker_state *to)
-{
-    Streamlua__WorkerStage *message;
-    int rc = unpack(&streamlua__worker_stage__descriptor, data, size, arena, &message);
-    if (rc != 0) {
-        return rc;
-    }
-    *to = (struct sl_worker_state){.cursor = "", .plan_version = message->plan_version};
-    return pieces_from_messages(arena, message->pieces, message->n_pieces, to);
-}
-
-void
-sl_worker_staged_encode(uint64_t count, struct sl_buf *out)
-{
-    Streamlua__WorkerStaged message = STREAMLUA__WORKER_STAGED__INIT;
-    message.count = count;
-    sl_message_pack(&message.base, out);
-}
-
-int
-sl_worker_staged_decode(const uint8_t *data, size_t size, uint64_t *count)
-{
-    WITH_SMALL(streamlua__worker_staged__descriptor, Streamlua__WorkerStaged, data, size,
-               *count = message->count);
 }
 
 void

@@ -113,8 +113,9 @@ handle_other(void *ctx, struct sl_rpc_request *request)
 static const struct sl_rpc_method methods[] = {
     {SL_WORKER_HEARTBEAT, handle_heartbeat}, {SL_WORKER_DISCONNECT, handle_disconnect},
     {SL_WORKER_PLAN, handle_other},          {SL_WORKER_SPOUTS, handle_other},
-    {SL_WORKER_DRAIN, handle_other},         {SL_WORKER_EXPORT, handle_other},
-    {SL_WORKER_STAGE, handle_other},         {SL_WORKER_SHUTDOWN, handle_other},
+    {SL_WORKER_DRAIN, handle_other},         {SL_WORKER_MEASURE, handle_other},
+    {SL_WORKER_MOVE, handle_other},          {SL_WORKER_MOVED, handle_other},
+    {SL_WORKER_SHUTDOWN, handle_other},
 };
 
 int

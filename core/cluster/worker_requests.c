@@ -1,5 +1,6 @@
 /* What the topology master asks of a worker: plans, spouts, state, drains. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -152,6 +153,10 @@ take_plan(struct sl_worker_role *self, struct sl_rpc_request *request)
         sl_rpc_refuse(self->plan_request, SL_RPC_FAILURE, SL_ECONFLICT, "a newer plan has come");
         self->plan_request = NULL;
     }
+    if (self->moves != NULL) {
+        sl_worker_moves_plan(self->moves, plan.plan_version);
+        self->export_number = 0;
+    }
     sl_arena_destroy(&self->plan_arena);
     self->plan_arena = arena;
     self->plan = plan;
@@ -190,15 +195,11 @@ plan_answered(struct sl_worker_role *self, const struct sl__wr_word *word)
 
 /* The body of an answer, by what was asked. */
 static void
-reply(struct sl_worker_role *self, struct sl_rpc_request *request, const struct sl__wr_word *word)
+reply(struct sl_worker_role *self, struct sl_rpc_request *request, const char *text)
 {
     sl_buf_clear(&self->scratch);
-    if (sl_rpc_request_method(request) == SL_WORKER_EXPORT) {
-        struct sl_worker_state state = {
-            .pieces = word->pieces, .count = word->piece_count, .cursor = word->text};
-        sl_worker_exported_encode(&state, &self->scratch);
-    } else if (sl_rpc_request_method(request) == SL_WORKER_STAGE) {
-        sl_worker_staged_encode(word->piece_count, &self->scratch);
+    if (sl_rpc_request_method(request) == SL_WORKER_MEASURE) {
+        sl_worker_measured_encode(strtoull(text, NULL, 10), &self->scratch);
     }
     sl_rpc_reply(request, self->scratch.data, self->scratch.size);
 }
@@ -215,13 +216,18 @@ sl__wr_answered(void *ctx)
     } else if (self->drain != NULL && self->drain->number == (uint32_t)word->request) {
         self->drain->number = 0;
         drain_look(self, 0);
+    } else if ((uint32_t)word->request == self->export_number) {
+        struct sl_worker_export answer = {word->code,       word->text,   word->text,
+                                          word->key_groups, word->pieces, word->piece_count};
+        self->export_number = 0;
+        sl_worker_moves_exported(self->moves, &answer);
     } else {
         struct sl_rpc_request *request =
             sl_map_u64_remove_ptr(&self->requests, (uint64_t)word->request);
         if (request != NULL && word->code != 0) {
             sl_rpc_refuse(request, SL_RPC_REJECTION, word->code, "%s", word->text);
         } else if (request != NULL) {
-            reply(self, request, word);
+            reply(self, request, word->text);
         }
     }
     sl__wr_word_free(word);
@@ -241,47 +247,81 @@ take_spouts(struct sl_worker_role *self, struct sl_rpc_request *request)
     sl__wr_ask(self, SL_ASK_SPOUTS, request_keep(self, request), is_active ? "1" : "0", 1);
 }
 
+/* The text of SL_ASK_EXPORT, in scratch. */
 static void
-take_export(struct sl_worker_role *self, struct sl_rpc_request *request)
+export_text(struct sl_worker_role *self, const struct sl_worker_state_of *what, const char *cursor)
 {
-    size_t size;
-    const uint8_t *body = sl_rpc_request_body(request, &size);
-    struct sl_worker_export wanted;
-    if (sl_worker_export_decode(body, size, &self->arena, &wanted) != 0) {
-        sl_rpc_refuse_last(request);
-        return;
-    }
     sl_buf_clear(&self->scratch);
-    sl_buf_printf(&self->scratch, "%s %d %s\n", wanted.component, wanted.task, wanted.cursor);
-    for (size_t i = 0; i < wanted.group_count; i++) {
-        sl_buf_printf(&self->scratch, "%u ", wanted.groups[i]);
+    sl_buf_printf(&self->scratch, "%s %d %s\n", what->component, what->task, cursor);
+    for (size_t i = 0; i < what->group_count; i++) {
+        sl_buf_printf(&self->scratch, "%u ", what->groups[i]);
     }
-    sl__wr_ask(self, SL_ASK_EXPORT, request_keep(self, request), (const char *)self->scratch.data,
+}
+
+void
+sl__wr_ask_export(void *role, const struct sl_worker_state_of *what, const char *cursor)
+{
+    struct sl_worker_role *self = role;
+    self->export_number = ++self->last_request & INT32_MAX;
+    self->last_request = self->export_number;
+    export_text(self, what, cursor);
+    sl__wr_ask(self, SL_ASK_EXPORT, self->export_number, (const char *)self->scratch.data,
                self->scratch.size);
 }
 
 static void
-take_stage(struct sl_worker_role *self, struct sl_rpc_request *request)
+take_measure(struct sl_worker_role *self, struct sl_rpc_request *request)
 {
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    struct sl_worker_state state;
-    if (sl_worker_stage_decode(body, size, &self->arena, &state) != 0) {
+    struct sl_worker_state_of what;
+    if (sl_worker_measure_decode(body, size, &self->arena, &what) != 0) {
         sl_rpc_refuse_last(request);
         return;
     }
-    sl_buf_clear(&self->scratch);
-    sl_buf_printf(&self->scratch, "%llu\n", (unsigned long long)state.plan_version);
-    for (size_t i = 0; i < state.count; i++) {
-        const struct sl_worker_state_piece *piece = &state.pieces[i];
-        sl_buf_printf(&self->scratch, "%s %u %d %llu %zu %zu\n", piece->component, piece->group,
-                      piece->task, (unsigned long long)piece->count, strlen(piece->state),
-                      piece->size);
-        sl_buf_append_str(&self->scratch, piece->state);
-        sl_buf_append(&self->scratch, piece->entries, piece->size);
-    }
-    sl__wr_ask(self, SL_ASK_STAGE, request_keep(self, request), (const char *)self->scratch.data,
+    export_text(self, &what, "size");
+    sl__wr_ask(self, SL_ASK_EXPORT, request_keep(self, request), (const char *)self->scratch.data,
                self->scratch.size);
+}
+
+/* Where tasks have no state, nothing of it has moved. */
+static void
+reply_nothing_moved(struct sl_worker_role *self, struct sl_rpc_request *request)
+{
+    struct sl_worker_moved nothing = {0};
+    sl_buf_clear(&self->scratch);
+    sl_worker_moved_encode(&nothing, &self->scratch);
+    sl_rpc_reply(request, self->scratch.data, self->scratch.size);
+}
+
+static void
+take_move(struct sl_worker_role *self, struct sl_rpc_request *request)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    struct sl_worker_move move;
+    if (sl_worker_move_decode(body, size, &self->arena, &move) != 0) {
+        sl_rpc_refuse_last(request);
+    } else if (self->moves == NULL) {
+        reply_nothing_moved(self, request);
+    } else {
+        sl_worker_moves_order(self->moves, &move, request);
+    }
+}
+
+static void
+take_moved(struct sl_worker_role *self, struct sl_rpc_request *request)
+{
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    uint64_t id;
+    if (sl_worker_move_id_decode(body, size, &id) != 0) {
+        sl_rpc_refuse_last(request);
+    } else if (self->moves == NULL) {
+        reply_nothing_moved(self, request);
+    } else {
+        sl_worker_moves_settle(self->moves, id, request);
+    }
 }
 
 static struct sl_worker_drained
@@ -370,11 +410,14 @@ sl__wr_handle(void *ctx, struct sl_rpc_request *request)
     case SL_WORKER_DRAIN:
         take_drain(self, request);
         break;
-    case SL_WORKER_EXPORT:
-        take_export(self, request);
+    case SL_WORKER_MEASURE:
+        take_measure(self, request);
         break;
-    case SL_WORKER_STAGE:
-        take_stage(self, request);
+    case SL_WORKER_MOVE:
+        take_move(self, request);
+        break;
+    case SL_WORKER_MOVED:
+        take_moved(self, request);
         break;
     case SL_WORKER_SHUTDOWN:
         sl_rpc_reply(request, NULL, 0);

@@ -27,11 +27,6 @@ enum sl_worker_ask {
      */
     SL_ASK_EXPORT = 5,
     /*
-     * Keep state for a plan: its version and a line end; then of each piece a line of COMPONENT
-     * GROUP TASK COUNT, the bytes of its name and of its entries, and after it these bytes.
-     */
-    SL_ASK_STAGE = 6,
-    /*
      * With drains_owner: answer when nothing is in flight that the owner knows of. "1", with or
      * without it: the topology is going to be killed, so what was received has to be processed
      * before, and what fails is emitted again.
@@ -66,6 +61,16 @@ struct sl_worker_role_options {
      * guardian when there is neither one nor a topology master. NULL: it does not. */
     const char *logs;
     const char *program;
+};
+
+/* A state of a task that has come for a plan; the texts are valid until the next one is asked for.
+ */
+struct sl_staged {
+    const char *component;
+    const char *state;
+    int32_t task;
+    /* The receiver's, to be ended by sl_keyed_free. */
+    struct sl_keyed *entries;
 };
 
 /* The code of a topology, written to files. */

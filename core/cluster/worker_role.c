@@ -125,6 +125,11 @@ end(void *ctx)
     sl_timer_stop(&self->master_timer);
     sl_timer_stop(&self->rescue_timer);
     sl__wr_requests_end(self);
+    if (self->moves != NULL) {
+        sl_remote_listen(sl_worker_remote(self->worker), NULL);
+        sl_worker_moves_free(self->moves);
+        self->moves = NULL;
+    }
     if (self->leader != NULL) {
         sl_leader_retrieval_free(self->leader);
     }
@@ -185,6 +190,8 @@ sl_worker_role_free(struct sl_worker_role *self)
     sl_arena_destroy(&self->arena);
     sl_buf_destroy(&self->scratch);
     sl__wr_pieces_free(self->pieces.items, self->pieces.count);
+    sl_free(self->staged.component);
+    sl_free(self->staged.state);
     for (size_t i = 0; i < self->counted.count; i++) {
         sl_free((char *)(uintptr_t)self->counted.items[i].component);
     }
@@ -194,6 +201,42 @@ sl_worker_role_free(struct sl_worker_role *self)
     sl_free(self->logs);
     sl_free(self->program);
     sl_free(self);
+}
+
+static int
+send_letter(void *ctx, int32_t peer, const void *bytes, size_t size)
+{
+    struct sl_worker_role *self = ctx;
+    return sl_remote_send(sl_worker_remote(self->worker), peer, bytes, size);
+}
+
+static void
+hear_letter(void *ctx, int32_t peer, const uint8_t *bytes, size_t size)
+{
+    struct sl_worker_role *self = ctx;
+    sl_worker_moves_heard(self->moves, peer, bytes, size);
+}
+
+static void
+hear_change(void *ctx, int32_t peer, enum sl_remote_change change)
+{
+    struct sl_worker_role *self = ctx;
+    sl_worker_moves_changed(self->moves, peer, change);
+}
+
+/* Letters between workers carry state that moves, where tasks have some. */
+static void
+start_moves(struct sl_worker_role *self)
+{
+    struct sl_worker_moves_options options = {.loop = self->loop,
+                                              .container = self->options.container,
+                                              .send = send_letter,
+                                              .ask = sl__wr_ask_export,
+                                              .ctx = self};
+    struct sl_remote_listener listener = {
+        .on_message = hear_letter, .on_change = hear_change, .ctx = self};
+    self->moves = sl_worker_moves_new(&options);
+    sl_remote_listen(sl_worker_remote(self->worker), &listener);
 }
 
 static int
@@ -339,6 +382,9 @@ sl_worker_role_new(struct sl_worker *worker, const struct sl_worker_role_options
     sl_map_u64_create(&self->requests);
     sl_arena_create(&self->plan_arena, 0, 4 * (size_t)SL_PHYSICAL_PLAN_BYTES_MAX);
     sl_arena_create(&self->arena, 0, 4 * (size_t)SL_FRAME_CONTROL_MAX);
+    if (options->drains_owner == 0) {
+        start_moves(self);
+    }
     rc = start_links(self);
     if (rc == 0 && options->state_url != NULL) {
         rc = start_control(self);

@@ -20,6 +20,7 @@
 #include "stream/worker.h"
 
 struct sl_settings;
+struct sl_worker_piece;
 struct sl_worker_role;
 
 enum {
@@ -42,10 +43,14 @@ uint16_t sl_worker_role_data_port(const struct sl_worker_role *self);
 /* Answers a request: code 0, or an error with its text. A request that is gone is ignored. */
 void sl_worker_role_answer(struct sl_worker_role *self, int32_t request, int code, const char *text,
                            size_t len);
-/* A piece of state that the next answer to an export gives. */
-void sl_worker_role_piece(struct sl_worker_role *self, const char *component, const char *state,
-                          uint32_t group, int32_t task, const uint8_t *entries, size_t size,
-                          uint64_t count);
+/*
+ * A piece of state that the next answer to an export gives; all is copied but its hash, which is
+ * computed.  States have so many key groups.
+ */
+void sl_worker_role_piece(struct sl_worker_role *self, uint32_t key_groups,
+                          const struct sl_worker_piece *piece);
+/* The next state of a task that has come for the plan of a version; false: there is none. */
+bool sl_worker_role_staged(struct sl_worker_role *self, uint64_t version, struct sl_staged *out);
 /* Without a topology master: which submission this is, who a peer is, and that one is none. */
 int sl_worker_role_topology(struct sl_worker_role *self, const char *topology_id);
 int sl_worker_role_peer(struct sl_worker_role *self, int32_t container, const uint8_t *identity,

@@ -9,6 +9,7 @@
 #include "cluster/physical_plan.h"
 #include "cluster/settings.h"
 #include "cluster/worker_messages.h"
+#include "cluster/worker_moves.h"
 #include "cluster/worker_registration.h"
 #include "cluster/worker_role.h"
 #include "loop/loop.h"
@@ -71,13 +72,20 @@ struct sl_worker_role {
     uint64_t end_until_ms;
     bool is_active;
     struct sl__wr_drain *drain;
+    /* NULL: there is no state of tasks that could move. */
+    struct sl_worker_moves *moves;
+    /* The question of its that the owner works on. */
+    uint32_t export_number;
     struct sl_buf scratch;
     struct sl_arena arena;
     bool is_ending;
     /* What the owner has counted; the names are owned. */
     SL_VEC(struct sl_worker_counters) counted;
-    /* Of the owner's thread: pieces of the export that it answers next. */
-    SL_VEC(struct sl_worker_state_piece) pieces;
+    /* Of the owner's thread: pieces of the export that it answers next, of states with so many key
+     * groups; and the table that it was given last. */
+    SL_VEC(struct sl_worker_piece) pieces;
+    uint32_t piece_key_groups;
+    struct sl_worker_table staged;
 };
 
 /* Something that the owner says, on its way to the loop. */
@@ -96,8 +104,9 @@ struct sl__wr_word {
     char *text;
     size_t len;
     /* Of an export. */
-    struct sl_worker_state_piece *pieces;
+    struct sl_worker_piece *pieces;
     size_t piece_count;
+    uint32_t key_groups;
 };
 
 /* worker_words.c: what is said to the owner and by it. */
@@ -106,7 +115,9 @@ void sl__wr_ask(struct sl_worker_role *self, enum sl_worker_ask what, uint32_t n
 /* Has the owner end the process. */
 void sl__wr_ask_end(struct sl_worker_role *self, int code, const char *reason);
 void sl__wr_word_free(struct sl__wr_word *word);
-void sl__wr_pieces_free(struct sl_worker_state_piece *pieces, size_t count);
+void sl__wr_pieces_free(struct sl_worker_piece *pieces, size_t count);
+/* Asks the owner for pieces of state (sl_worker_moves_options). */
+void sl__wr_ask_export(void *role, const struct sl_worker_state_of *what, const char *cursor);
 /* The report that heartbeats carry. */
 void sl__wr_make_payload(void *ctx, struct sl_buf *out);
 

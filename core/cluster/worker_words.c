@@ -29,10 +29,9 @@ sl__wr_ask_end(struct sl_worker_role *self, int code, const char *reason)
 }
 
 void
-sl__wr_pieces_free(struct sl_worker_state_piece *pieces, size_t count)
+sl__wr_pieces_free(struct sl_worker_piece *pieces, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        sl_free((void *)(uintptr_t)pieces[i].component);
         sl_free((void *)(uintptr_t)pieces[i].state);
         sl_free((void *)(uintptr_t)pieces[i].entries);
     }
@@ -161,26 +160,37 @@ sl_worker_role_answer(struct sl_worker_role *self, int32_t request, int code, co
     word->code = code;
     word->pieces = self->pieces.items;
     word->piece_count = self->pieces.count;
+    word->key_groups = self->piece_key_groups;
     sl_vec_create(&self->pieces);
     sl_loop_post(self->loop, sl__wr_answered, word);
 }
 
 void
-sl_worker_role_piece(struct sl_worker_role *self, const char *component, const char *state,
-                     uint32_t group, int32_t task, const uint8_t *entries, size_t size,
-                     uint64_t count)
+sl_worker_role_piece(struct sl_worker_role *self, uint32_t key_groups,
+                     const struct sl_worker_piece *piece)
 {
-    uint8_t *copy = sl_alloc(size + 1);
-    memcpy(copy, entries, size);
-    struct sl_worker_state_piece piece = {.component = sl_strdup(component),
-                                          .state = sl_strdup(state),
-                                          .entries = copy,
-                                          .size = size,
-                                          .count = count,
-                                          .hash = sl_hash_bytes(entries, size),
-                                          .group = group,
-                                          .task = task};
-    sl_vec_push(&self->pieces, piece);
+    struct sl_worker_piece copy = *piece;
+    uint8_t *entries = sl_alloc(piece->size + 1);
+    memcpy(entries, piece->entries, piece->size);
+    copy.entries = entries;
+    copy.state = sl_strdup(piece->state);
+    copy.hash = sl_hash_bytes(entries, piece->size);
+    self->piece_key_groups = key_groups;
+    sl_vec_push(&self->pieces, copy);
+}
+
+bool
+sl_worker_role_staged(struct sl_worker_role *self, uint64_t version, struct sl_staged *out)
+{
+    sl_free(self->staged.component);
+    sl_free(self->staged.state);
+    self->staged = (struct sl_worker_table){0};
+    if (self->moves == NULL || !sl_worker_moves_take(self->moves, version, &self->staged)) {
+        return false;
+    }
+    *out = (struct sl_staged){self->staged.component, self->staged.state, self->staged.task,
+                              self->staged.entries};
+    return true;
 }
 
 static void

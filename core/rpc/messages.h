@@ -79,10 +79,11 @@ enum sl_method {
     SL_WORKER_PLAN = 62,
     SL_WORKER_SPOUTS = 63,
     SL_WORKER_DRAIN = 64,
-    SL_WORKER_EXPORT = 65,
-    SL_WORKER_STAGE = 66,
     /* One-way: end the process; the body is a SL_WORKER_DISCONNECT's. */
     SL_WORKER_SHUTDOWN = 67,
+    SL_WORKER_MEASURE = 68,
+    SL_WORKER_MOVE = 69,
+    SL_WORKER_MOVED = 70,
     /* Endpoint of the leading master (core/cluster/master_messages.h). */
     SL_MASTER_SUBMIT = 80,
     SL_MASTER_UPDATE = 81,

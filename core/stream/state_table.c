@@ -71,6 +71,13 @@ state_check_room(const struct sl_keyed *self, uint64_t freed, uint64_t added)
     return 0;
 }
 
+/* Bytes of the array of groups. */
+static uint64_t
+groups_bytes(uint32_t key_groups)
+{
+    return allocation_bytes((uint64_t)key_groups * sizeof(struct sl_keyed_group));
+}
+
 int
 sl_keyed_create(struct sl_keyed *self, uint32_t key_groups, uint64_t limit_bytes)
 {
@@ -80,7 +87,7 @@ sl_keyed_create(struct sl_keyed *self, uint32_t key_groups, uint64_t limit_bytes
                           SL_KEYED_GROUPS_MAX, key_groups);
     }
     self->limit_bytes = limit_bytes;
-    uint64_t bytes = allocation_bytes((uint64_t)key_groups * sizeof(struct sl_keyed_group));
+    uint64_t bytes = groups_bytes(key_groups);
     int rc = state_check_room(self, 0, bytes);
     if (rc != 0) {
         return rc;
@@ -979,5 +986,31 @@ sl_keyed_import(struct sl_keyed *self, const uint8_t *ptr, size_t len,
     if (rc != 0) {
         return sl_err_wrap("import of keyed state");
     }
+    return 0;
+}
+
+int
+sl_keyed_adopt(struct sl_keyed *self, struct sl_keyed *from)
+{
+    if (self->key_groups != from->key_groups) {
+        return sl_err_set(SL_EINVAL, "a state of %u key groups for one of %u", from->key_groups,
+                          self->key_groups);
+    }
+    for (uint32_t i = 0; i < self->key_groups; i++) {
+        if (from->groups[i].count == 0) {
+            sl_keyed_clear_group(from, i);
+            continue;
+        }
+        sl_keyed_clear_group(self, i);
+        self->groups[i] = from->groups[i];
+        memset(&from->groups[i], 0, sizeof(from->groups[i]));
+    }
+    uint64_t moved = from->bytes - groups_bytes(from->key_groups);
+    self->bytes += moved;
+    self->count += from->count;
+    from->bytes -= moved;
+    from->count = 0;
+    sl_keyed_forget(self);
+    sl_keyed_forget(from);
     return 0;
 }

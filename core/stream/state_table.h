@@ -182,6 +182,13 @@ int64_t sl_keyed_section_fit(const uint8_t *ptr, size_t len, size_t most, uint32
 int sl_keyed_import(struct sl_keyed *self, const uint8_t *ptr, size_t len,
                     struct sl_keyed_summary *summary);
 
+/*
+ * Takes over every group in which another state has entries, in place of its own, and leaves the
+ * other one empty.  No entry is copied or moved, so the time is that of the number of groups; the
+ * limit is not asked.  SL_EINVAL when their numbers of key groups differ.
+ */
+int sl_keyed_adopt(struct sl_keyed *self, struct sl_keyed *from);
+
 /* Makes a key of any value; the bytes of a table are in the key form. SL_EPROTO if malformed. */
 int sl_keyed_key_of(const struct sl_value *value, struct sl_keyed_key *out);
 

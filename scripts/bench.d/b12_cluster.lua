@@ -1,10 +1,13 @@
 -- B12: a loaded keyed word count in processes of its own: from `submit` to its first tuple, an update
--- of its counting tasks from 2 to 4 and back, and from the death of a worker to its next first tuple.
+-- of its counting tasks from 2 to 4 and back, and from the death of a worker to its next first tuple. In
+-- long runs also how long spouts are paused for each MB of keyed state that an update moves.
 --
--- What can not be had for less: a process of this program starts, loads its Lua and ends in `start`.
+-- What can not be had for less: a process of this program starts, loads its Lua and ends in `start`; one
+-- thread exports and imports the same entries.
 
 local json = require 'streamlua.json'
 local libc = require 'streamlua.connectors.libc'
+local states = require 'streamlua.runtime.state'
 
 local folder = debug.getinfo(1, 'S').source:match('^@(.*)/[^/]*$') or '.'
 local binary = folder .. '/../../build/streamlua'
@@ -68,6 +71,43 @@ local function measure(place)
   return figures
 end
 
+local ENTRIES = 1e6
+
+-- How many tuples the bolt that keeps them has executed.
+local function kept(place)
+  local sum = 0
+  for _, component in ipairs(command(place, 'describe', 'moves').components) do
+    if component.name == 'keep' then sum = component.executed end
+  end
+  return sum
+end
+
+-- Pause for each MB that moves, in ms, with a million entries; the shortest of three updates.
+local function measure_moves(place)
+  command(place, 'submit', folder .. '/topologies/cluster_state.lua', '--set', 'entries=' .. ENTRIES)
+  local deadline = libc.clock_s('mono') + 30
+  while kept(place) < ENTRIES do
+    assert(libc.clock_s('mono') < deadline, 'the state does not grow')
+  end
+  local least = math.huge
+  for _, tasks in ipairs({ 4, 2, 4 }) do
+    local done = command(place, 'update', 'moves', '--parallelism', 'keep=' .. tasks)
+    least = math.min(least, done.paused_ms / (done.bytes_moved / 1e6))
+  end
+  command(place, 'kill', 'moves')
+  return least
+end
+
+-- The same work by one thread: export and import, in ms for each MB.
+local function hand_moves()
+  local from, to = assert(states.new()), assert(states.new())
+  local text, bytes = ('v'):rep(88), 0
+  for key = 1, ENTRIES / 10 do from:put(key, text) end
+  local before = libc.clock_s('mono')
+  for group = 0, 127 do bytes = bytes + assert(to:import(from:export_group(group))).bytes end
+  return (libc.clock_s('mono') - before) * 1000 / (bytes / 1e6)
+end
+
 local ROWS = {
   { 'submit', 'submit to the first tuple', 1000 },
   { 'pause', 'pause of an update 2 -> 4 -> 2, the longer one', 500 },
@@ -75,24 +115,33 @@ local ROWS = {
   { 'recovery', 'kill -9 of a worker to its first tuple', 1500 },
 }
 
+-- Measures in a folder of its own, in which nothing is left.
+local function in_folder(measure_there, topology)
+  local pipe = assert(io.popen('mktemp -d'))
+  local place = pipe:read('*l')
+  pipe:close()
+  local ok, figures = pcall(measure_there, place)
+  if not ok then pcall(command, place, 'kill', topology) end
+  os.execute('rm -rf ' .. quoted(place))
+  if not ok then error(figures, 0) end
+  return figures
+end
+
 return {
   id = 'B12',
   name = 'a topology in processes of its own',
   run = function(bench)
     local best = {}
     for _ = 1, bench.quick and 1 or 3 do
-      local pipe = assert(io.popen('mktemp -d'))
-      local place = pipe:read('*l')
-      pipe:close()
-      local ok, figures = pcall(measure, place)
-      if not ok then pcall(command, place, 'kill', 'bench') end
-      os.execute('rm -rf ' .. quoted(place))
-      if not ok then error(figures, 0) end
-      for name, value in pairs(figures) do best[name] = math.min(best[name] or math.huge, value) end
+      for name, value in pairs(in_folder(measure, 'bench')) do best[name] = math.min(best[name] or math.huge, value) end
     end
     for _, row in ipairs(ROWS) do
       bench:report { variant = row[1], name = row[2], value = best[row[1]], unit = 'ms',
         limit = best.start, target = row[3], better = 'less' }
+    end
+    if not bench.quick then
+      bench:report { variant = 'moved', name = 'pause for each MB of state that moves',
+        value = in_folder(measure_moves, 'moves'), unit = 'ms/MB', limit = bench:least(3, hand_moves) }
     end
   end,
 }

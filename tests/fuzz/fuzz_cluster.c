@@ -20,8 +20,11 @@ static void
 decode_worker(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *arena)
 {
     struct sl_worker_drained drained;
-    struct sl_worker_export wanted;
-    struct sl_worker_state pieces;
+    struct sl_worker_move move;
+    struct sl_worker_state_of what;
+    struct sl_worker_pieces pieces;
+    struct sl_worker_taken taken;
+    bool is_taken;
     struct sl_worker_report report;
     struct sl_worker_event event;
     switch (kind) {
@@ -29,13 +32,13 @@ decode_worker(uint8_t kind, const uint8_t *data, size_t size, struct sl_arena *a
         sl_worker_drained_decode(data, size, &drained);
         break;
     case 4:
-        sl_worker_export_decode(data, size, arena, &wanted);
+        sl_worker_move_decode(data, size, arena, &move);
         break;
     case 5:
-        sl_worker_exported_decode(data, size, arena, &pieces);
+        sl_worker_letter_decode(data, size, arena, &is_taken, &pieces, &taken);
         break;
     case 6:
-        sl_worker_stage_decode(data, size, arena, &pieces);
+        sl_worker_measure_decode(data, size, arena, &what);
         break;
     case 7:
         sl_worker_report_decode(data, size, arena, &report);

@@ -943,6 +943,13 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field logs ffi.cdata*
 ---@field program ffi.cdata*
 
+--- A state of a task that has come for a plan; the texts are valid until the next one is asked for.
+---@class sl_staged: ffi.cdata*
+---@field component ffi.cdata*
+---@field state ffi.cdata*
+---@field task integer
+---@field entries sl_keyed
+
 --- The code of a topology, written to files.
 ---@class sl_unpacked: ffi.cdata*
 ---@field script ffi.cdata*
@@ -1194,7 +1201,6 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_ASK_END integer
 ---@field SL_ASK_PEERS integer
 ---@field SL_ASK_EXPORT integer
----@field SL_ASK_STAGE integer
 ---@field SL_ASK_DRAIN integer
 ---@field SL_LAUNCHER_INITIALIZE integer
 ---@field SL_LAUNCHER_SCHEDULE integer
@@ -1734,6 +1740,13 @@ function C.sl_keyed_entries_fit(bytes, len, most, count) end
 ---@param summary sl_keyed_summary|ffi.cdata*
 ---@return integer
 function C.sl_keyed_import_bytes(state, bytes, len, summary) end
+
+--- Takes over every key group in which another state has entries, in place of its own, and leaves
+--- the other one empty. SL_EINVAL when their numbers of key groups differ.
+---@param state sl_keyed|ffi.cdata*
+---@param from sl_keyed|ffi.cdata*
+---@return integer
+function C.sl_keyed_take(state, from) end
 
 --- Removes the entries of one key group.
 ---@param state sl_keyed|ffi.cdata*
@@ -3292,16 +3305,26 @@ function C.sl_abi_worker_role_port(role) end
 ---@param len integer
 function C.sl_abi_worker_role_answer(role, request, code, text, len) end
 
---- Adds a piece of state to the next answer to an export; everything is copied.
+--- Adds a piece of a state with so many key groups to the next answer to an export; everything is
+--- copied. A count of 0: a part of an entry that is not its last one. `whole`, with the first piece
+--- of a state and group: what all of them have; else NULL.
 ---@param role sl_worker_role|ffi.cdata*
----@param component string|ffi.cdata*
 ---@param state string|ffi.cdata*
+---@param key_groups integer
 ---@param group integer
----@param task integer
 ---@param entries string|ffi.cdata*
 ---@param size integer
 ---@param count number
-function C.sl_abi_worker_role_piece(role, component, state, group, task, entries, size, count) end
+---@param whole sl_keyed_summary|ffi.cdata*
+function C.sl_abi_worker_role_piece(role, state, key_groups, group, entries, size, count, whole) end
+
+--- Gives the next state of a task that has come for the plan of a version. Returns 1, or 0 when
+--- there is none any more; SL_EINVAL.
+---@param role sl_worker_role|ffi.cdata*
+---@param version number
+---@param staged sl_staged|ffi.cdata*
+---@return integer
+function C.sl_abi_worker_role_staged(role, version, staged) end
 
 --- Says which submission this is, where there is no topology master. Returns 0 or SL_EINVAL.
 ---@param role sl_worker_role|ffi.cdata*

@@ -221,32 +221,29 @@ local function set_groups(self, plan)
   return true
 end
 
--- Puts what was staged for the plan into the tasks that own it.
-local function import(self, plan)
-  local requests = {}
-  for _, piece in ipairs(self.staged[plan.version] or {}) do
-    local owners = plan.groups[piece.component]
-    local id = piece.task ~= 0 and piece.task or owners and owners[piece.group + 1]
-    local task = id and plan.tasks[id]
-    if not task or task.container ~= self.container then
-      return nil, err.new('EINVAL', ('state of %s came for key group %d, which is not here'):format(
-        piece.component, piece.group))
-    end
-    local executor = task.executor or self.tasks[id].executor
-    requests[executor] = requests[executor] or { what = 'import', pieces = {} }
-    piece.task = id
-    table.insert(requests[executor].pieces, piece)
-  end
-  return self.worker:tell(requests, self.wait_options)
+-- What has come for the plan. It is kept until the plan is here to stay: one that can not be applied at once
+-- finds it again.
+local function staged(self, plan)
+  if self.staged.version ~= plan.version then self.staged = { version = plan.version } end
+  for item in self.next_staged, plan.version do table.insert(self.staged, item) end
+  return self.staged
 end
 
---- Keeps pieces of state for the plan of a version.
----@param version integer
----@param pieces table[] {component=, state=, group=, task=, count=, entries=}
-function Site:stage(version, pieces)
-  local list = self.staged[version] or {}
-  self.staged[version] = list
-  for _, piece in ipairs(pieces) do list[#list + 1] = piece end
+-- Puts what has come for the plan into the tasks that it is meant for.
+local function adopt(self, plan)
+  local requests = {}
+  for _, item in ipairs(staged(self, plan)) do
+    local task = plan.tasks[item.task]
+    if not task or task.container ~= self.container or task.component ~= item.component then
+      return nil, err.new('EINVAL', ('state of %s came for task %d, which is not here'):format(
+        item.component, item.task))
+    end
+    local executor = task.executor or self.tasks[item.task].executor
+    requests[executor] = requests[executor] or { what = 'adopt', tables = {} }
+    table.insert(requests[executor].tables, { task = item.task, state = item.state,
+      address = tonumber(ffi.cast('uintptr_t', item.handle)) })
+  end
+  return self.worker:tell(requests, self.wait_options)
 end
 
 -- Bytes of entries in one answer.
@@ -292,7 +289,7 @@ function Site:measure(component, groups, task)
 end
 
 --- Pieces of the state of key groups, or of all state of a task, and where the next ones begin ('' = there
---- are no more). Nothing changes by it.
+--- are no more): { state=, group=, count=, entries=, whole= } as told.lua says. Nothing changes by it.
 ---@param component string
 ---@param groups integer[] from 0
 ---@param task integer 0 = that of the groups
@@ -321,7 +318,6 @@ function Site:export(component, groups, task, cursor)
     at = { 1, name_at, offset, sent }, most = EXPORT_BYTES } }, self.wait_options)
   if not answers then return nil, failure end
   local answer = answers[executor]
-  for _, piece in ipairs(answer.pieces) do piece.component, piece.task = component, task end
   if answer.at then
     return answer.pieces, next_cursor({ at + answer.at[1] - 1, answer.at[2], answer.at[3], answer.at[4] })
   end
@@ -402,8 +398,7 @@ function Site:apply(plan)
   local undone
   ok, failure, undone = add(self, work)
   if not ok then return nil, failure end
-  ok, failure = import(self, plan)
-  self.staged = {}
+  ok, failure = adopt(self, plan)
   if not ok then
     undo(self, undone)
     return nil, failure
@@ -434,7 +429,7 @@ function Site:apply(plan)
     self.loads[task.executor] = self.loads[task.executor] - 1
     self.former[task.id] = task.executor
   end
-  self.ready = {}
+  self.ready, self.staged = {}, {}
   self.needs_commit = self.needs_commit or self.version ~= nil and self.version ~= plan.version
   self.tasks, self.identities, self.version = plan.tasks, plan.containers, plan.version
   self.groups = plan.groups
@@ -477,6 +472,8 @@ end
 ---@field container integer
 ---@field on_event fun(event: table) hears what else the worker says meanwhile
 ---@field drain_ms? number how long tasks that leave may take
+---@field next_staged? fun(version: integer): table? the next state of a task that has come for the plan of a
+---version, { component=, state=, task=, handle = struct sl_keyed * }; nil: there is none
 
 --- A site without tasks.
 ---@param options streamlua.SiteOptions
@@ -496,8 +493,9 @@ function M.new(options)
     loads = loads,
     -- Executors of tasks that have left since the last commit.
     former = {},
-    -- Pieces of state by the version of the plan that they are for.
+    -- States of tasks that have come, for the plan of a version.
     staged = {},
+    next_staged = options.next_staged or function() end,
     needs_commit = false,
     is_active = false,
     wait_options = { limit_ms = 30000, on_event = options.on_event },

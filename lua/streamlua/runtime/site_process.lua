@@ -57,6 +57,8 @@ local function run_plan(self, plan)
   return ok, failure
 end
 
+local whole = ffi.new('struct sl_keyed_summary')
+
 local asks = {
   [tonumber(C.SL_ASK_PLAN)] = function(self, event)
     local plan = sites.parse(event.text)
@@ -93,25 +95,11 @@ local asks = {
       return
     end
     for _, piece in ipairs(pieces) do
-      C.sl_abi_worker_role_piece(self.role, piece.component, piece.state, piece.group, piece.task,
-        piece.entries, #piece.entries, piece.count)
+      if piece.whole then ffi.copy(whole, piece.whole, ffi.sizeof(whole)) end
+      C.sl_abi_worker_role_piece(self.role, piece.state, self.plan.key_groups, piece.group,
+        piece.entries, #piece.entries, piece.count, piece.whole and whole or nil)
     end
     C.sl_abi_worker_role_answer(self.role, event.executor, 0, following, #following)
-  end,
-  [tonumber(C.SL_ASK_STAGE)] = function(self, event)
-    local version, at = event.text:match('^(%d+)\n()')
-    local pieces = {}
-    while at <= #event.text do
-      local component, group, task, count, name_size, size, first =
-        event.text:match('^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)\n()', at)
-      local entries_at = first + tonumber(name_size)
-      at = entries_at + tonumber(size)
-      pieces[#pieces + 1] = { component = component, group = tonumber(group), task = tonumber(task),
-        count = tonumber(count), state = event.text:sub(first, entries_at - 1),
-        entries = event.text:sub(entries_at, at - 1) }
-    end
-    self.site:stage(tonumber(version), pieces)
-    answer(self, event.executor)
   end,
   [tonumber(C.SL_ASK_DRAIN)] = function(self, event)
     local ok, failure = true, nil
@@ -158,6 +146,15 @@ end
 
 local function from_hex(text)
   return (text:gsub('%x%x', function(pair) return string.char(tonumber(pair, 16)) end))
+end
+
+local staged = ffi.new('struct sl_staged')
+
+-- The next state of a task that has come for the plan of a version.
+local function next_staged(self, version)
+  if not self.role or C.sl_abi_worker_role_staged(self.role, version, staged) ~= 1 then return nil end
+  return { component = ffi.string(staged.component), state = ffi.string(staged.state),
+    task = staged.task, handle = ffi.gc(staged.entries, C.sl_keyed_free) }
 end
 
 local function start_role(self, options)
@@ -274,7 +271,8 @@ function M.run(topology, options)
   local ok, failure = true, nil
   if not self.outcome then
     -- Plans may come while the executors wait: they are active, with spouts only when told.
-    self.site = sites.new({ worker = worker, plan = plan, container = options.container })
+    self.site = sites.new({ worker = worker, plan = plan, container = options.container,
+      next_staged = function(version) return next_staged(self, version) end })
     ok, failure = start_role(self, options)
     if ok and options.fixed then ok, failure = run_fixed(self, options.fixed) end
   end

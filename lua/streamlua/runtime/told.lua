@@ -1,12 +1,13 @@
 --- What an executor does on SL_COMMAND_TELL: keyed state that moves with its key groups, or with its task.
 --
 -- Requests and answers are tables in buffer encoding. An export gives pieces of at most so many bytes and
--- says where it stopped; nothing changes by it. An import clears each group that it is about to fill. What
--- a task has of groups that are not its own any more, and the state of tasks that have left, stays until
--- the commit, so that the plan of before can come back.
+-- says where it stopped; nothing changes by it. States that have come are adopted: their groups replace
+-- those of the task. What a task has of groups that are not its own any more, and the state of tasks that
+-- have left, stays until the commit, so that the plan of before can come back.
 
 local buffer = require 'string.buffer'
 local abi = require 'streamlua.abi'
+local err = require 'streamlua.err'
 
 local C, ffi = abi.C, abi.ffi
 
@@ -14,8 +15,11 @@ local M = {}
 
 -- A section of an export: u32 group, u32 count, then the entries.
 local HEADER_BYTES = 8
+-- What a piece takes in a message beside its entries.
+local PIECE_BYTES = 128
 local header_t = ffi.typeof('uint32_t[2]')
-local count_out = ffi.new('uint32_t[1]')
+local count_out, length_out = ffi.new('uint32_t[1]'), ffi.new('size_t[1]')
+local summary_t = ffi.typeof('struct sl_keyed_summary')
 
 local function sorted_names(states)
   local names = {}
@@ -31,35 +35,40 @@ local function fit(bytes, offset, most)
   return tonumber(C.sl_keyed_entries_fit(from, #bytes - HEADER_BYTES - offset, most, count_out)), count_out[0]
 end
 
--- The bytes of a group of a state. Those of an export that goes on are still there: a large group is not
--- made anew for each answer.
+-- A group of a state as bytes, with its summary as bytes. That of an export that goes on is still there: a
+-- large group is not made anew for each answer.
 local function section_of(self, task, name, group, is_first)
   local kept = self.exported
   if is_first or not kept or kept.task ~= task or kept.name ~= name or kept.group ~= group then
-    kept = { task = task, name = name, group = group,
-      bytes = assert(self.tasks[task].states[name]:export_group(group)) }
+    local summary = summary_t()
+    local bytes = C.sl_keyed_export(self.tasks[task].states[name].handle, group, length_out, summary)
+    if bytes == nil then error(tostring(select(2, err.last())), 0) end
+    kept = { task = task, name = name, group = group, bytes = ffi.string(bytes, length_out[0]),
+      whole = ffi.string(summary, ffi.sizeof(summary_t)) }
     self.exported = kept
   end
-  return kept.bytes
+  return kept
 end
 
 --- Exports groups of tasks: request.groups = {{group, task}, ...} from position request.at = {group,
---- state, offset, sent} on. Returns { pieces = {{state=, group=, count=, entries=}}, at = position or nil }.
---- An entry that is larger than an answer comes in several pieces; all but its last one have a count of 0.
+--- state, offset, sent} on. Returns { pieces = {{state=, group=, count=, entries=, whole=}}, at = position
+--- or nil }. An entry that is larger than an answer comes in several pieces; all but its last one have a
+--- count of 0. The first piece of a group has the summary of all of it.
 local function export(self, request)
   local pieces, left = {}, request.most
   local at, name_at, offset, sent = unpack(request.at)
-  local function add(name, group, count, entries)
-    pieces[#pieces + 1] = { state = name, group = group, count = count, entries = entries }
-    left = left - #entries
+  local function add(section, count, entries)
+    pieces[#pieces + 1] = { state = section.name, group = section.group, count = count, entries = entries,
+      whole = offset + sent == 0 and section.whole or nil }
+    left = left - #entries - PIECE_BYTES
   end
   while at <= #request.groups do
     local group, task = unpack(request.groups[at])
     local rt = self.tasks[task]
     local names = rt and sorted_names(rt.states) or {}
     while name_at <= #names do
-      local name = names[name_at]
-      local bytes = section_of(self, task, name, group, offset + sent == 0)
+      local section = section_of(self, task, names[name_at], group, offset + sent == 0)
+      local bytes = section.bytes
       while offset < #bytes - HEADER_BYTES do
         local size, count = fit(bytes, offset, math.max(left, 1))
         local is_large = size > request.most
@@ -69,11 +78,11 @@ local function export(self, request)
         local header = ffi.string(header_t(group, count), HEADER_BYTES)
         local first = HEADER_BYTES + offset + 1
         if not is_large then
-          add(name, group, count, header .. bytes:sub(first, first + size - 1))
+          add(section, count, header .. bytes:sub(first, first + size - 1))
         else
           local part = math.min(request.most, size - sent)
           local is_last = sent + part == size
-          add(name, group, is_last and 1 or 0,
+          add(section, is_last and 1 or 0,
             (sent == 0 and header or '') .. bytes:sub(first + sent, first + sent + part - 1))
           if not is_last then
             return { pieces = pieces, at = { at, name_at, offset, sent + part } }
@@ -101,28 +110,16 @@ local function measure(self, request)
   return { bytes = bytes }
 end
 
---- Imports request.pieces = {{task=, state=, group=, count=, entries=}}.
-local function import(self, request)
-  local cleared, parts = {}, {}
-  for _, piece in ipairs(request.pieces) do
-    local rt = assert(self.tasks[piece.task], 'the task is not here')
-    local state = rt.context:state(piece.state)
-    local id = ('%d %d %s'):format(piece.task, piece.group, piece.state)
-    if not cleared[id] then
-      cleared[id] = true
-      state:clear_group(piece.group)
-    end
-    local begun = parts[id] or {}
-    begun[#begun + 1] = piece.entries
-    parts[id] = piece.count == 0 and begun or nil
-    if piece.count > 0 then
-      local summary = assert(state:import(table.concat(begun)))
-      if summary.entries ~= piece.count then
-        error(('%d entries came as %d'):format(piece.count, summary.entries), 0)
-      end
+--- Gives tasks the states request.tables = {{task=, state=, address=}} in place of what they have of the
+--- groups in them. Those that have it are empty then.
+local function adopt(self, request)
+  for _, item in ipairs(request.tables) do
+    local rt = assert(self.tasks[item.task], 'the task is not here')
+    local from = ffi.cast('struct sl_keyed *', ffi.cast('uintptr_t', item.address))
+    if C.sl_keyed_take(rt.context:state(item.state).handle, from) < 0 then
+      error(tostring(select(2, err.last())), 0)
     end
   end
-  if next(parts) then error('an entry came without its end', 0) end
   return {}
 end
 
@@ -141,7 +138,7 @@ local function commit(self, request)
   return {}
 end
 
-local requests = { export = export, measure = measure, import = import, commit = commit }
+local requests = { export = export, measure = measure, adopt = adopt, commit = commit }
 
 --- Does what a text says. Returns the answer: { value = table } or { problem = text }.
 ---@param executor table streamlua.runtime.executor

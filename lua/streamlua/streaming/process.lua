@@ -120,7 +120,7 @@ local function hear_role(self)
       if what == tonumber(C.SL_ASK_END) then
         local code, reason = text:match('^(%d+) (.*)$')
         finish(self, tonumber(code), reason)
-      elseif what == tonumber(C.SL_ASK_EXPORT) or what == tonumber(C.SL_ASK_STAGE) then
+      elseif what == tonumber(C.SL_ASK_EXPORT) then
         -- There is no keyed state of tasks.
         answer(self, request)
       elseif self.asks[what] then

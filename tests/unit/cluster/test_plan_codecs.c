@@ -171,32 +171,111 @@ test_a_physical_plan_out_of_order_is_refused(void **state)
 }
 
 static void
-test_state_pieces_carry_a_hash_that_is_compared(void **state)
+test_letters_of_workers_come_back(void **state)
 {
     (void)state;
     struct sl_arena arena;
     struct sl_buf bytes = {0};
     const uint8_t entries[] = {1, 2, 3};
-    struct sl_worker_state_piece piece = {
-        "count", "counts", entries, 3, 1, sl_hash_bytes(entries, 3), 77, 5};
-    struct sl_worker_state message = {&piece, 1, "12", 8};
-    struct sl_worker_state seen;
+    struct sl_worker_piece pieces[] = {
+        {"counts", entries, 3, 1, 99, 77, 5, {1, 2, 3, 4}},
+        {"counts", entries, 2, 0, 98, 77, 5, {0}},
+    };
+    struct sl_worker_pieces letter = {11, 8, "count", 128, 7, pieces, 2, true, {5, 6, 7, 8}};
+    struct sl_worker_pieces seen;
+    struct sl_worker_taken taken;
+    bool is_taken = true;
     sl_arena_create(&arena, 0, 0);
-    sl_worker_exported_encode(&message, &bytes);
-    assert_int_equal(sl_worker_exported_decode(bytes.data, bytes.size, &arena, &seen), 0);
-    assert_string_equal(seen.cursor, "12");
-    assert_int_equal(seen.count, 1);
-    assert_memory_equal(seen.pieces[0].entries, entries, 3);
-    assert_int_equal(seen.pieces[0].group, 77);
-    assert_int_equal(seen.pieces[0].task, 5);
-    sl_buf_clear(&bytes);
-    sl_worker_stage_encode(&message, &bytes);
-    assert_int_equal(sl_worker_stage_decode(bytes.data, bytes.size, &arena, &seen), 0);
+    sl_worker_pieces_encode(&letter, &bytes);
+    assert_int_equal(
+        sl_worker_letter_decode(bytes.data, bytes.size, &arena, &is_taken, &seen, &taken), 0);
+    assert_false(is_taken);
+    assert_int_equal(seen.move, 11);
     assert_int_equal(seen.plan_version, 8);
-    piece.hash++;
+    assert_string_equal(seen.component, "count");
+    assert_int_equal(seen.key_groups, 128);
+    assert_int_equal(seen.number, 7);
+    assert_true(seen.is_last);
+    assert_memory_equal(&seen.whole, &letter.whole, sizeof(seen.whole));
+    assert_int_equal(seen.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(seen.pieces[i].state, "counts");
+        assert_int_equal(seen.pieces[i].size, pieces[i].size);
+        assert_memory_equal(seen.pieces[i].entries, entries, pieces[i].size);
+        assert_int_equal(seen.pieces[i].count, pieces[i].count);
+        assert_int_equal(seen.pieces[i].hash, pieces[i].hash);
+        assert_int_equal(seen.pieces[i].group, 77);
+        assert_int_equal(seen.pieces[i].task, 5);
+        assert_memory_equal(&seen.pieces[i].whole, &pieces[i].whole, sizeof(pieces[i].whole));
+    }
+    letter.is_last = false;
     sl_buf_clear(&bytes);
-    sl_worker_stage_encode(&message, &bytes);
-    assert_int_equal(sl_worker_stage_decode(bytes.data, bytes.size, &arena, &seen), SL_EPROTO);
+    sl_worker_pieces_encode(&letter, &bytes);
+    assert_int_equal(
+        sl_worker_letter_decode(bytes.data, bytes.size, &arena, &is_taken, &seen, &taken), 0);
+    assert_false(seen.is_last);
+    sl_buf_clear(&bytes);
+    sl_worker_taken_encode(&(struct sl_worker_taken){11, 3, SL_EPROTO, "no"}, &bytes);
+    assert_int_equal(
+        sl_worker_letter_decode(bytes.data, bytes.size, &arena, &is_taken, &seen, &taken), 0);
+    assert_true(is_taken);
+    assert_int_equal(taken.move, 11);
+    assert_int_equal(taken.count, 3);
+    assert_int_equal(taken.code, SL_EPROTO);
+    assert_string_equal(taken.reason, "no");
+    /* Neither the one nor the other. */
+    assert_int_equal(sl_worker_letter_decode(bytes.data, 0, &arena, &is_taken, &seen, &taken),
+                     SL_EPROTO);
+    sl_buf_destroy(&bytes);
+    sl_arena_destroy(&arena);
+}
+
+static void
+test_orders_to_move_state_come_back(void **state)
+{
+    (void)state;
+    struct sl_arena arena;
+    struct sl_buf bytes = {0};
+    const uint32_t some[] = {3, 9, 4};
+    const int32_t owners[] = {20, 21, 22};
+    struct sl_worker_move move = {1, 2, {"count", some, 2, 0}, owners, 6};
+    struct sl_worker_move seen;
+    struct sl_worker_moved moved = {1, 2, 3, 4};
+    struct sl_worker_moved moved_seen;
+    uint64_t id = 0;
+    sl_arena_create(&arena, 0, 0);
+    sl_worker_move_encode(&move, &bytes);
+    assert_int_equal(sl_worker_move_decode(bytes.data, bytes.size, &arena, &seen), 0);
+    assert_int_equal(seen.id, 1);
+    assert_int_equal(seen.plan_version, 2);
+    assert_string_equal(seen.what.component, "count");
+    assert_int_equal(seen.what.group_count, 2);
+    assert_memory_equal(seen.what.groups, some, 2 * sizeof(*some));
+    assert_memory_equal(seen.owners, owners, 2 * sizeof(*owners));
+    assert_int_equal(seen.to, 6);
+    /* Out of order. */
+    move.what.group_count = 3;
+    sl_buf_clear(&bytes);
+    sl_worker_move_encode(&move, &bytes);
+    assert_int_equal(sl_worker_move_decode(bytes.data, bytes.size, &arena, &seen), SL_EPROTO);
+    /* Of a task, and of groups. */
+    move.what = (struct sl_worker_state_of){"count", some, 2, 7};
+    sl_buf_clear(&bytes);
+    sl_worker_move_encode(&move, &bytes);
+    assert_int_equal(sl_worker_move_decode(bytes.data, bytes.size, &arena, &seen), SL_EPROTO);
+    move.what = (struct sl_worker_state_of){"count", NULL, 0, 7};
+    sl_buf_clear(&bytes);
+    sl_worker_move_encode(&move, &bytes);
+    assert_int_equal(sl_worker_move_decode(bytes.data, bytes.size, &arena, &seen), 0);
+    assert_int_equal(seen.what.task, 7);
+    sl_buf_clear(&bytes);
+    sl_worker_moved_encode(&moved, &bytes);
+    assert_int_equal(sl_worker_moved_decode(bytes.data, bytes.size, &moved_seen), 0);
+    assert_memory_equal(&moved_seen, &moved, sizeof(moved));
+    sl_buf_clear(&bytes);
+    sl_worker_move_id_encode(~0ull, &bytes);
+    assert_int_equal(sl_worker_move_id_decode(bytes.data, bytes.size, &id), 0);
+    assert_true(id == ~0ull);
     sl_buf_destroy(&bytes);
     sl_arena_destroy(&arena);
 }
@@ -219,10 +298,10 @@ test_small_worker_messages_come_back(void **state)
     assert_int_equal(drained.roots + 10 * drained.waiting, 21);
     assert_int_equal(drained.sent + 10 * drained.received, 43);
     const uint32_t some[] = {3, 9};
-    struct sl_worker_export wanted;
+    struct sl_worker_state_of wanted;
     sl_buf_clear(&bytes);
-    sl_worker_export_encode(&(struct sl_worker_export){"count", some, 2, "", 0}, &bytes);
-    assert_int_equal(sl_worker_export_decode(bytes.data, bytes.size, &arena, &wanted), 0);
+    sl_worker_measure_encode(&(struct sl_worker_state_of){"count", some, 2, 0}, &bytes);
+    assert_int_equal(sl_worker_measure_decode(bytes.data, bytes.size, &arena, &wanted), 0);
     assert_int_equal(wanted.group_count, 2);
     assert_int_equal(wanted.groups[1], 9);
     struct sl_worker_counters counters = {"count", 1, 2, 3, 4, 5, 6};
@@ -282,7 +361,8 @@ main(void)
         cmocka_unit_test(test_a_key_group_of_a_foreign_task_is_refused),
         cmocka_unit_test(test_a_physical_plan_is_made_of_a_packing_plan_and_comes_back),
         cmocka_unit_test(test_a_physical_plan_out_of_order_is_refused),
-        cmocka_unit_test(test_state_pieces_carry_a_hash_that_is_compared),
+        cmocka_unit_test(test_letters_of_workers_come_back),
+        cmocka_unit_test(test_orders_to_move_state_come_back),
         cmocka_unit_test(test_small_worker_messages_come_back),
         cmocka_unit_test(test_a_package_comes_back_and_keeps_to_its_folder),
     };

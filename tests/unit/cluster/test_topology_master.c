@@ -202,7 +202,7 @@ test_an_update_moves_the_counts_and_keeps_the_workers(void **state)
     assert_int_equal(result.from_version, 1);
     assert_int_equal(result.to_version, 2);
     assert_int_equal(result.groups_moved, 4);
-    assert_int_equal(result.bytes_moved, 4);
+    assert_int_equal(result.bytes_moved, 4 * ENTRIES * 18);
     assert_true(result.paused_ms > 0 && result.paused_ms < 1000);
     assert_int_equal(stored_version(f), 2);
     assert_int_equal(f->started, 5);
@@ -317,6 +317,24 @@ test_a_dry_run_says_what_would_move_and_touches_nothing(void **state)
 }
 
 static void
+test_an_update_moves_state_from_containers_that_end_to_new_ones(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    fill_counts(f);
+    f->container_shift = 10;
+    struct sl_update_result result = update(f, 2, 2);
+    assert_int_equal(result.outcome, SL_UPDATE_DONE);
+    assert_int_equal(result.groups_moved, GROUPS);
+    assert_null(worker_of(f, 2));
+    assert_non_null(worker_of(f, 12));
+    assert_counts(f);
+    for (int i = 0; i < f->started; i++) {
+        assert_true(!f->workers[i].is_alive || f->workers[i].plan.container_count == 3);
+    }
+}
+
+static void
 test_an_update_of_a_paused_topology_leaves_it_paused(void **state)
 {
     struct fixture *f = *state;
@@ -341,11 +359,11 @@ assert_rolled_back(struct fixture *f, const struct sl_update_result *result)
     assert_counts(f);
     for (int32_t id = 1; id <= 3; id++) {
         assert_int_equal(worker_of(f, id)->plan.plan_version, 1);
-        assert_int_equal(worker_of(f, id)->staged_version, 0);
+        assert_nothing_aside(worker_of(f, id));
     }
     /* The lock is free: the next update takes place. */
     f->refuse_plan = false;
-    f->refuse_stage = false;
+    f->refuse_export = false;
     struct sl_update_result next = update(f, 2, 4);
     assert_int_equal(next.outcome, SL_UPDATE_DONE);
     assert_counts(f);
@@ -384,7 +402,7 @@ test_an_update_whose_state_can_not_move_is_rolled_back(void **state)
     struct fixture *f = *state;
     run(f);
     fill_counts(f);
-    f->refuse_stage = true;
+    f->refuse_export = true;
     struct sl_update_result result = update(f, 2, 4);
     assert_non_null(strstr(result.reason, "no room"));
     assert_rolled_back(f, &result);
@@ -616,6 +634,7 @@ main(void)
         TEST(test_a_worker_that_dies_again_and_again_keeps_its_container),
         TEST(test_a_topology_master_whose_session_is_over_stops_leading),
         TEST(test_a_dry_run_says_what_would_move_and_touches_nothing),
+        TEST(test_an_update_moves_state_from_containers_that_end_to_new_ones),
         TEST(test_an_update_of_a_paused_topology_leaves_it_paused),
         TEST(test_an_update_whose_new_workers_fail_is_rolled_back),
         TEST(test_an_update_that_does_not_drain_is_rolled_back),

@@ -118,6 +118,17 @@ break_connections(struct fixture *f, int32_t id)
     }
 }
 
+/* The session of a worker with each other one is lost with what is under way: state that moves. */
+static void
+break_sessions(struct fixture *f, int32_t id)
+{
+    for (int32_t other = 1; other <= 5; other++) {
+        if (other != id) {
+            break_session(f, id, other);
+        }
+    }
+}
+
 /* Nothing can be stored or read for a while; the session outlives it. */
 static void
 stop_store(struct fixture *f, int32_t id)
@@ -178,7 +189,7 @@ assert_plan_runs(struct fixture *f, uint64_t version, int32_t bolts)
     for (int32_t id = 1; id <= bolts + 1; id++) {
         assert_non_null(worker_of(f, id));
         assert_int_equal(worker_of(f, id)->plan.plan_version, version);
-        assert_int_equal(worker_of(f, id)->staged_version, 0);
+        assert_nothing_aside(worker_of(f, id));
     }
     assert_int_equal(get(f, SL_LAYOUT_PHYSICAL_PLAN), 0);
     assert_int_equal(sl_physical_plan_decode(f->value.data, f->value.size, &f->arena, &plan), 0);
@@ -336,6 +347,12 @@ test_connections_that_break(void **state)
 }
 
 static void
+test_sessions_between_workers_that_are_lost(void **state)
+{
+    strike_everywhere(state, &(struct harm){break_sessions, 5, false, false});
+}
+
+static void
 test_a_state_manager_that_is_away_for_a_while(void **state)
 {
     strike_everywhere(state, &(struct harm){stop_store, 1, false, false});
@@ -389,6 +406,7 @@ main(void)
         TEST(test_a_worker_that_stops_for_good),
         TEST(test_a_topology_master_that_stops_for_a_while),
         TEST(test_connections_that_break),
+        TEST(test_sessions_between_workers_that_are_lost),
         TEST(test_a_state_manager_that_is_away_for_a_while),
         TEST(test_a_write_that_breaks_off),
         TEST(test_a_client_that_ends),

@@ -2,7 +2,8 @@
 /*
  * A topology master in virtual time, with a state manager in memory, a launcher that starts workers
  * as nodes of the simulation, and a client. The workers speak the real conversation and keep a
- * count for each key group, so that a test sees whether state went where it belongs.
+ * count for each key group, so that a test sees whether state went where it belongs. What moves
+ * goes from worker to worker as it does in real ones.
  */
 
 #include <stdio.h>
@@ -12,7 +13,9 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "cluster/topology_master.h"
+#include "cluster/worker_moves.h"
 #include "loop/sim.h"
 #include "rpc/connections.h"
 #include "state/layout.h"
@@ -21,7 +24,7 @@
 #include "state/memory.h"
 #include "unit.h"
 
-enum { WORKERS_MAX = 16, GROUPS = 8 };
+enum { WORKERS_MAX = 16, GROUPS = 8, ENTRIES = 3 };
 
 struct fixture;
 
@@ -45,14 +48,30 @@ struct fake_worker {
     bool is_active;
     int plans;
     int rejections;
-    /* Counts of the key groups of "count" whose owner runs here, -1 for others; and those that are
-     * kept for the next plan. */
+    /* Counts of the key groups of "count" whose owner runs here, -1 for others. What moves is a
+     * state with some keys of the group, each with its count. */
     int counts[GROUPS];
-    int staged[GROUPS];
-    uint64_t staged_version;
+    struct sl_worker_moves *moves;
+    /* The export that is asked for. */
+    bool is_asked;
+    uint32_t groups[GROUPS];
+    size_t group_count;
+    int cursor;
     /* How often it answers that something is in flight, and how often it was asked. */
     int busy_rounds;
     int drains;
+};
+
+/* A letter from worker to worker that is under way. */
+struct fake_letter {
+    struct sl_list_node node;
+    struct fixture *fixture;
+    int32_t from;
+    int32_t to;
+    uint64_t to_pid;
+    size_t size;
+    bool is_lost;
+    uint8_t bytes[];
 };
 
 struct node {
@@ -91,9 +110,19 @@ struct fixture {
     int32_t remap;
     /* Added to the indexes of the bolt's tasks in proposed plans. */
     int32_t index_shift;
+    /* Added to the ids of the containers of these tasks there. */
+    int32_t container_shift;
     /* What new workers refuse. */
     bool refuse_plan;
-    bool refuse_stage;
+    bool refuse_export;
+    /* A worker says that it has got less than it has. */
+    bool understates;
+    /* Entries come in two parts each. */
+    bool has_parts;
+    struct sl_list letters;
+    int letter_count;
+    /* What becomes of a letter before it is under way; unset: nothing. */
+    void (*on_letter)(struct fixture *f, struct fake_letter *letter);
     /* Updates only say what would move. */
     bool is_dry_run;
     bool is_silent_start;
@@ -170,10 +199,60 @@ worker_owns(const struct fake_worker *worker, uint32_t group)
     return false;
 }
 
+/* The n-th key of a group. */
+static inline struct sl_keyed_key
+key_of_group(uint32_t group, int n)
+{
+    for (int64_t key = 0;; key++) {
+        struct sl_keyed_key found = sl_keyed_key_i64(key);
+        if (sl_key_group(found.hash, GROUPS) == group && n-- == 0) {
+            return found;
+        }
+    }
+}
+
+/* The count that a table has for a group, all keys alike; -1: none. */
+static inline int
+count_in_table(const struct sl_keyed *entries, uint32_t group)
+{
+    int count = -1;
+    for (int i = 0; i < ENTRIES && sl_keyed_group_count(entries, group) > 0; i++) {
+        struct sl_keyed_key key = key_of_group(group, i);
+        struct sl_value value;
+        assert_true(sl_keyed_get(entries, &key, &value));
+        assert_true(i == 0 || (int)value.number == count);
+        count = (int)value.number;
+    }
+    assert_int_equal(sl_keyed_group_count(entries, group), count >= 0 ? ENTRIES : 0);
+    return count;
+}
+
+/* Takes what has come for a version of the plan. */
+static inline void
+worker_take(struct fake_worker *worker, uint64_t version, int *counts)
+{
+    struct sl_worker_table table;
+    memset(counts, -1, GROUPS * sizeof(*counts));
+    while (sl_worker_moves_take(worker->moves, version, &table)) {
+        assert_string_equal(table.component, "count");
+        assert_string_equal(table.state, "counts");
+        for (uint32_t i = 0; i < GROUPS; i++) {
+            int count = count_in_table(table.entries, i);
+            assert_true(count < 0 || counts[i] < 0);
+            counts[i] = count >= 0 ? count : counts[i];
+        }
+        sl_keyed_destroy(table.entries);
+        sl_free(table.entries);
+        sl_free(table.component);
+        sl_free(table.state);
+    }
+}
+
 static inline void
 worker_plan(void *ctx, struct sl_rpc_request *request)
 {
     struct fake_worker *worker = ctx;
+    int staged[GROUPS];
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
     struct sl_buf out = {0};
@@ -182,19 +261,19 @@ worker_plan(void *ctx, struct sl_rpc_request *request)
         return;
     }
     assert_int_equal(sl_physical_plan_decode(body, size, &worker->arena, &worker->plan), 0);
-    bool is_next = worker->staged_version == worker->plan.plan_version;
+    sl_worker_moves_plan(worker->moves, worker->plan.plan_version);
+    worker->is_asked = false;
+    worker_take(worker, worker->plan.plan_version, staged);
     for (uint32_t i = 0; i < GROUPS; i++) {
         bool was_here = worker->counts[i] >= 0;
         if (!worker_owns(worker, i)) {
             worker->counts[i] = -1;
-        } else if (is_next && worker->staged[i] >= 0) {
-            worker->counts[i] = worker->staged[i];
+        } else if (staged[i] >= 0) {
+            worker->counts[i] = staged[i];
         } else if (!was_here) {
             worker->counts[i] = 0;
         }
-        worker->staged[i] = -1;
     }
-    worker->staged_version = 0;
     worker->plans++;
     worker->is_active = worker->plan.state == SL_TOPOLOGY_RUNNING;
     worker->identity.plan_version = worker->plan.plan_version;
@@ -231,59 +310,207 @@ worker_drain(void *ctx, struct sl_rpc_request *request)
     sl_buf_destroy(&out);
 }
 
-/* One group in an answer; the cursor is the place of the next. */
 static inline void
-worker_export(void *ctx, struct sl_rpc_request *request)
+worker_measure(void *ctx, struct sl_rpc_request *request)
 {
     struct fake_worker *worker = ctx;
-    struct sl_worker_export wanted;
+    struct sl_worker_state_of what;
     struct sl_buf out = {0};
-    char cursor[24] = "";
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    assert_int_equal(sl_worker_export_decode(body, size, &worker->arena, &wanted), 0);
-    assert_string_equal(wanted.component, "count");
-    if (strcmp(wanted.cursor, "size") == 0) {
-        snprintf(cursor, sizeof(cursor), "%zu", 10 * wanted.group_count);
-        sl_worker_exported_encode(&(struct sl_worker_state){NULL, 0, cursor, 0}, &out);
-        sl_rpc_reply(request, out.data, out.size);
-        sl_buf_destroy(&out);
-        return;
-    }
-    size_t at = (size_t)atoi(wanted.cursor);
-    uint32_t group = wanted.groups[at];
-    assert_true(worker->counts[group] >= 0);
-    uint8_t entry = (uint8_t)worker->counts[group];
-    struct sl_worker_state_piece piece = {"count", "counts", &entry, 1, 1, sl_hash_bytes(&entry, 1),
-                                          group,   0};
-    if (at + 1 < wanted.group_count) {
-        snprintf(cursor, sizeof(cursor), "%zu", at + 1);
-    }
-    sl_worker_exported_encode(&(struct sl_worker_state){&piece, 1, cursor, 0}, &out);
+    assert_int_equal(sl_worker_measure_decode(body, size, &worker->arena, &what), 0);
+    assert_string_equal(what.component, "count");
+    sl_worker_measured_encode(10 * what.group_count, &out);
     sl_rpc_reply(request, out.data, out.size);
     sl_buf_destroy(&out);
 }
 
 static inline void
-worker_stage(void *ctx, struct sl_rpc_request *request)
+worker_move(void *ctx, struct sl_rpc_request *request)
 {
     struct fake_worker *worker = ctx;
-    struct sl_worker_state pieces;
-    struct sl_buf out = {0};
+    struct sl_worker_move move;
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    if (worker->fixture->refuse_stage) {
-        sl_rpc_refuse(request, SL_RPC_FAILURE, SL_ENOMEM, "no room");
+    assert_int_equal(sl_worker_move_decode(body, size, &worker->arena, &move), 0);
+    sl_worker_moves_order(worker->moves, &move, request);
+}
+
+static inline void
+worker_moved(void *ctx, struct sl_rpc_request *request)
+{
+    struct fake_worker *worker = ctx;
+    uint64_t id;
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    assert_int_equal(sl_worker_move_id_decode(body, size, &id), 0);
+    if (worker->fixture->understates) {
+        struct sl_buf out = {0};
+        sl_worker_moved_encode(&(struct sl_worker_moved){1, 1, 1, 1}, &out);
+        sl_rpc_reply(request, out.data, out.size);
+        sl_buf_destroy(&out);
         return;
     }
-    assert_int_equal(sl_worker_stage_decode(body, size, &worker->arena, &pieces), 0);
-    for (size_t i = 0; i < pieces.count; i++) {
-        worker->staged[pieces.pieces[i].group] = pieces.pieces[i].entries[0];
+    sl_worker_moves_settle(worker->moves, id, request);
+}
+
+/* The entries of a group of a worker, each in a section of its own. */
+static inline void
+entry_of_group(const struct fake_worker *worker, uint32_t group, int n, struct sl_buf *out,
+               struct sl_keyed_summary *summary)
+{
+    struct sl_keyed table;
+    struct sl_value value = sl_value_number(worker->counts[group]);
+    assert_int_equal(sl_keyed_create(&table, GROUPS, 0), 0);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct sl_keyed_key key = key_of_group(group, i);
+        if (n < 0 || i == n) {
+            assert_int_equal(sl_keyed_put(&table, &key, &value), 0);
+        }
     }
-    worker->staged_version = pieces.plan_version;
-    sl_worker_staged_encode(pieces.count, &out);
-    sl_rpc_reply(request, out.data, out.size);
-    sl_buf_destroy(&out);
+    assert_int_equal(sl_keyed_export_group(&table, group, out, summary), 0);
+    sl_keyed_destroy(&table);
+}
+
+/* One entry in an answer; the cursor is the place of the next. */
+static inline void
+worker_export(void *ctx)
+{
+    struct fake_worker *worker = ctx;
+    struct sl_buf entries = {0};
+    struct sl_keyed_summary whole;
+    struct sl_worker_piece pieces[2] = {{.state = "counts"}, {.state = "counts"}};
+    char cursor[24] = "";
+    if (!worker->is_asked) {
+        return;
+    }
+    worker->is_asked = false;
+    if (worker->fixture->refuse_export) {
+        sl_worker_moves_exported(
+            worker->moves, &(struct sl_worker_export){.code = SL_ENOMEM, .reason = "no room"});
+        return;
+    }
+    uint32_t group = worker->groups[worker->cursor / ENTRIES];
+    assert_true(worker->counts[group] >= 0);
+    entry_of_group(worker, group, -1, &entries, &whole);
+    sl_buf_clear(&entries);
+    entry_of_group(worker, group, worker->cursor % ENTRIES, &entries,
+                   &(struct sl_keyed_summary){0});
+    if (worker->cursor % ENTRIES == 0) {
+        pieces[0].whole = (struct sl_worker_moved){1, whole.entries, whole.bytes, whole.checksum};
+    }
+    size_t part = worker->fixture->has_parts ? entries.size / 2 : entries.size;
+    pieces[0].entries = entries.data;
+    pieces[0].size = part;
+    pieces[0].count = !worker->fixture->has_parts;
+    pieces[1].entries = entries.data + part;
+    pieces[1].size = entries.size - part;
+    pieces[1].count = 1;
+    for (int i = 0; i < 2; i++) {
+        pieces[i].group = group;
+        pieces[i].hash = sl_hash_bytes(pieces[i].entries, pieces[i].size);
+    }
+    if ((size_t)worker->cursor + 1 < worker->group_count * ENTRIES) {
+        snprintf(cursor, sizeof(cursor), "%d", worker->cursor + 1);
+    }
+    sl_worker_moves_exported(worker->moves,
+                             &(struct sl_worker_export){.cursor = cursor,
+                                                        .key_groups = GROUPS,
+                                                        .pieces = pieces,
+                                                        .count = worker->fixture->has_parts + 1});
+    sl_buf_destroy(&entries);
+}
+
+static inline void
+worker_ask(void *ctx, const struct sl_worker_state_of *what, const char *cursor)
+{
+    struct fake_worker *worker = ctx;
+    assert_string_equal(what->component, "count");
+    memcpy(worker->groups, what->groups, what->group_count * sizeof(*what->groups));
+    worker->group_count = what->group_count;
+    worker->cursor = atoi(cursor);
+    worker->is_asked = true;
+    sl_loop_post(worker->loop, worker_export, worker);
+}
+
+static inline struct fake_worker *worker_of(struct fixture *f, int32_t container);
+
+static inline void
+letter_free(struct fake_letter *letter)
+{
+    sl_list_remove(&letter->node);
+    sl_free(letter);
+}
+
+/* Workers speak with those only that their plan names. */
+static inline bool
+is_peer(const struct fake_worker *worker, int32_t container)
+{
+    const struct sl_physical_container *found =
+        worker->plans > 0 ? sl_physical_plan_container(&worker->plan, container) : NULL;
+    return found != NULL && found->is_registered;
+}
+
+static inline void
+letter_arrive(void *ctx)
+{
+    struct fake_letter *letter = ctx;
+    struct fake_worker *worker = worker_of(letter->fixture, letter->to);
+    if (!letter->is_lost && worker != NULL && worker->pid == letter->to_pid &&
+        is_peer(worker, letter->from)) {
+        sl_worker_moves_heard(worker->moves, letter->from, letter->bytes, letter->size);
+    }
+    letter_free(letter);
+}
+
+static inline void
+letter_post(struct fixture *f, int32_t from, int32_t to, const void *bytes, size_t size)
+{
+    const struct fake_worker *worker = worker_of(f, to);
+    if (worker == NULL || !is_peer(worker_of(f, from), to)) {
+        return;
+    }
+    struct fake_letter *letter = sl_calloc(1, sizeof(*letter) + size);
+    letter->fixture = f;
+    letter->from = from;
+    letter->to = to;
+    letter->to_pid = worker->pid;
+    letter->size = size;
+    memcpy(letter->bytes, bytes, size);
+    sl_list_push_back(&f->letters, &letter->node);
+    sl_loop_post(worker->loop, letter_arrive, letter);
+    f->letter_count++;
+    if (f->on_letter != NULL) {
+        f->on_letter(f, letter);
+    }
+}
+
+static inline int
+worker_send(void *ctx, int32_t peer, const void *bytes, size_t size)
+{
+    const struct fake_worker *worker = ctx;
+    letter_post(worker->fixture, worker->container, peer, bytes, size);
+    return 0;
+}
+
+/* The session between two workers is lost, with all that is under way, and a new one begins. */
+static inline void
+break_session(struct fixture *f, int32_t one, int32_t other)
+{
+    const struct fake_worker *a = worker_of(f, one);
+    const struct fake_worker *b = worker_of(f, other);
+    sl_list_each(&f->letters, it)
+    {
+        struct fake_letter *letter = sl_container_of(it, struct fake_letter, node);
+        letter->is_lost = letter->is_lost || (letter->from == one && letter->to == other) ||
+                          (letter->from == other && letter->to == one);
+    }
+    if (a != NULL && b != NULL) {
+        sl_worker_moves_changed(a->moves, other, SL_REMOTE_BROKE);
+        sl_worker_moves_changed(a->moves, other, SL_REMOTE_BEGAN);
+        sl_worker_moves_changed(b->moves, one, SL_REMOTE_BROKE);
+        sl_worker_moves_changed(b->moves, one, SL_REMOTE_BEGAN);
+    }
 }
 
 static inline void
@@ -310,9 +537,9 @@ worker_shutdown(void *ctx, struct sl_rpc_request *request)
 
 static const struct sl_rpc_method worker_methods[] = {
     {SL_WORKER_PLAN, worker_plan},         {SL_WORKER_SPOUTS, worker_spouts},
-    {SL_WORKER_DRAIN, worker_drain},       {SL_WORKER_EXPORT, worker_export},
-    {SL_WORKER_STAGE, worker_stage},       {SL_WORKER_HEARTBEAT, worker_heartbeat},
-    {SL_WORKER_SHUTDOWN, worker_shutdown},
+    {SL_WORKER_DRAIN, worker_drain},       {SL_WORKER_MEASURE, worker_measure},
+    {SL_WORKER_MOVE, worker_move},         {SL_WORKER_MOVED, worker_moved},
+    {SL_WORKER_SHUTDOWN, worker_shutdown}, {SL_WORKER_HEARTBEAT, worker_heartbeat},
 };
 
 static inline void
@@ -371,10 +598,11 @@ worker_start(struct fixture *f, int32_t container)
              1 + f->births / 250, f->births % 250);
     snprintf(worker->name, sizeof(worker->name), "container-%d", container);
     memset(worker->counts, -1, sizeof(worker->counts));
-    memset(worker->staged, -1, sizeof(worker->staged));
     sl_arena_create(&worker->arena, 0, 0);
     worker->loop = sl_sim_loop_new(f->sim, worker->host);
     worker->rpc = sl_rpc_new(worker->loop, &(struct sl_rpc_options){.role = "worker"});
+    worker->moves = sl_worker_moves_new(&(struct sl_worker_moves_options){
+        worker->loop, container, worker_send, worker_ask, worker});
     assert_int_equal(sl_rpc_listen(worker->rpc, worker->address), 0);
     struct sl_rpc_endpoint_options endpoint = {.name = SL_ENDPOINT_WORKER,
                                                .methods = worker_methods,
@@ -408,6 +636,7 @@ worker_die(struct fake_worker *worker)
         sl_sim_loop_crash(worker->loop, false);
         sl_connection_destroy(&worker->link);
         sl_rpc_endpoint_stop(&worker->endpoint);
+        sl_worker_moves_free(worker->moves);
         sl_rpc_free(worker->rpc);
         sl_loop_free(worker->loop);
         sl_arena_destroy(&worker->arena);
@@ -581,16 +810,19 @@ launcher_restarts(void *self, int32_t id)
 
 static struct sl_plan_component components[] = {{"lines", NULL, 0}, {"count", NULL, GROUPS}};
 
-/* `bolts` tasks of the bolt (ids 2..), one container each beside the spout's own, container 1. */
+/* `bolts` tasks of the bolt (ids 2..), one container each beside the spout's own, container 1;
+ * their indexes and the ids of their containers are shifted. */
 static inline void
-make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, struct sl_buf *out)
+make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, int32_t container_shift,
+                  struct sl_buf *out)
 {
     struct sl_packing_container containers[8] = {{1, 0, 1, 1, 1, 1}};
     struct sl_packing_instance instances[8] = {{0, 1, 0, 1, 1, 1}};
     struct sl_plan_slot slots[8];
     int32_t groups[GROUPS];
     for (int32_t i = 0; i < bolts; i++) {
-        containers[i + 1] = (struct sl_packing_container){i + 2, i + 1, 1, 1, 1, 1};
+        containers[i + 1] =
+            (struct sl_packing_container){i + 2 + container_shift, i + 1, 1, 1, 1, 1};
         instances[i + 1] = (struct sl_packing_instance){1, i + 2, i + shift, 1, 1, 1};
     }
     for (int32_t i = 0; i < 8; i++) {
@@ -619,7 +851,7 @@ make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, struct sl_buf 
 static inline void
 make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
 {
-    make_shifted_plan(version, bolts, 0, out);
+    make_shifted_plan(version, bolts, 0, 0, out);
 }
 
 static inline void
@@ -723,6 +955,7 @@ setup(void **state)
     sl_state_loop_executor_create(&f->server_executor, f->server_loop);
     f->server = sl_memory_server_new(&f->server_executor.executor, 3);
     sl_arena_create(&f->arena, 0, 0);
+    sl_list_create(&f->letters);
     node_open(f, &f->client, "127.0.0.1");
     node_open(f, &f->master_node, "127.0.0.2");
     make_plan(1, 2, &value);
@@ -759,6 +992,9 @@ teardown(void **state)
     sl_state_loop_executor_destroy(&f->server_executor);
     sl_loop_free(f->server_loop);
     sl_sim_free(f->sim);
+    while (!sl_list_is_empty(&f->letters)) {
+        letter_free(sl_container_of(f->letters.head.next, struct fake_letter, node));
+    }
     sl_buf_destroy(&f->answer);
     sl_buf_destroy(&f->value);
     sl_arena_destroy(&f->arena);
@@ -839,6 +1075,14 @@ assert_counts(struct fixture *f)
     }
 }
 
+/* Nothing waits for the plan of the first update. */
+static inline void
+assert_nothing_aside(struct fake_worker *worker)
+{
+    struct sl_worker_table table;
+    assert_false(sl_worker_moves_take(worker->moves, 2, &table));
+}
+
 /* Asks for the change from the plan of a version to the next one. */
 static inline void
 send_change(struct fixture *f, uint64_t version, int32_t from, int32_t to, uint64_t drain_ms)
@@ -847,7 +1091,7 @@ send_change(struct fixture *f, uint64_t version, int32_t from, int32_t to, uint6
     struct sl_buf proposed = {0};
     struct sl_buf body = {0};
     make_plan(version, from, &current);
-    make_shifted_plan(version + 1, to, f->index_shift, &proposed);
+    make_shifted_plan(version + 1, to, f->index_shift, f->container_shift, &proposed);
     struct sl_update_request request = {.current = current.data,
                                         .current_size = current.size,
                                         .proposed = proposed.data,

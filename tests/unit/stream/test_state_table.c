@@ -628,6 +628,57 @@ test_groups_move_by_export_and_import(void **state)
 }
 
 static void
+test_groups_are_adopted_whole(void **state)
+{
+    (void)state;
+    enum { GROUPS = 16 };
+    struct sl_keyed from;
+    struct sl_keyed to;
+    struct sl_keyed other;
+    assert_int_equal(sl_keyed_create(&from, GROUPS, 0), 0);
+    assert_int_equal(sl_keyed_create(&to, GROUPS, 0), 0);
+    assert_int_equal(sl_keyed_create(&other, GROUPS + 1, 0), 0);
+    fill_with_all_keys(&from);
+    fill_with_all_keys(&to);
+    uint64_t bytes = to.bytes;
+    struct sl_keyed_key first = key_of(nth_key(0));
+    for (int i = 0; i < KEYS; i++) {
+        /* What is replaced is other than what comes; odd groups do not come. */
+        struct sl_keyed_key key = key_of(nth_key(i));
+        struct sl_value old = sl_value_string("a value that goes", 17);
+        if (sl_key_group(key.hash, GROUPS) % 2 == 0) {
+            assert_int_equal(sl_keyed_put(&to, &key, &old), 0);
+        } else {
+            assert_true(sl_keyed_remove(&from, &key));
+        }
+    }
+    double moves = to.places.moves;
+    assert_true(sl_keyed_remember(&to, &first) >= 0);
+    assert_int_equal(sl_keyed_adopt(&to, &other), SL_EINVAL);
+    assert_int_equal(sl_keyed_adopt(&to, &from), 0);
+    /* An index that Lua remembers may mean an entry that is gone. */
+    assert_true(to.places.moves > moves && to.places.count == 0);
+    assert_int_equal(to.count, KEYS);
+    assert_int_equal(to.bytes, bytes);
+    assert_int_equal(from.count, 0);
+    struct sl_keyed empty;
+    assert_int_equal(sl_keyed_create(&empty, GROUPS, 0), 0);
+    assert_int_equal(from.bytes, empty.bytes);
+    for (int i = 0; i < KEYS; i++) {
+        struct sl_value out;
+        struct sl_value expected = nth_value((uint64_t)i * 7);
+        struct sl_keyed_key key = key_of(nth_key(i));
+        assert_false(sl_keyed_get(&from, &key, &out));
+        assert_true(sl_keyed_get(&to, &key, &out) && values_equal(&out, &expected));
+        assert_true(sl_keyed_remove(&to, &key));
+    }
+    sl_keyed_destroy(&empty);
+    sl_keyed_destroy(&other);
+    sl_keyed_destroy(&from);
+    sl_keyed_destroy(&to);
+}
+
+static void
 test_import_refuses_every_prefix_and_puts_nothing(void **state)
 {
     (void)state;
@@ -811,6 +862,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_limit_is_kept_and_a_refused_put_changes_nothing),
     cmocka_unit_test(test_lack_of_memory_changes_nothing),
     cmocka_unit_test(test_groups_move_by_export_and_import),
+    cmocka_unit_test(test_groups_are_adopted_whole),
     cmocka_unit_test(test_import_refuses_every_prefix_and_puts_nothing),
     cmocka_unit_test(test_import_refuses_entries_of_another_group),
     cmocka_unit_test(test_pack_reads_only_its_bytes),
