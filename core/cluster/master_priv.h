@@ -98,6 +98,8 @@ struct sl__master_topology {
     uint64_t leader_token;
     /* Since when nobody leads it, or it was asked for one. */
     uint64_t alone_ms;
+    /* How often it was since somebody led. */
+    uint32_t asked;
     enum sl_master_topology_status status;
     enum sl_master_topology_status before;
     /* Who asked for the change that is under way. */
@@ -315,7 +317,8 @@ void sl__master_change_start(struct sl_master *self, struct sl_rpc_request *requ
 void sl__master_change_assigned(struct sl__master_event *event);
 void sl__master_handle_reassign(void *ctx, struct sl_rpc_request *request);
 void sl__master_monitor_assigned(struct sl__master_event *event);
-/* Has the topology master of the plan started. */
+/* Has the topology master of the plan started; one that was asked for several times and still does
+ * not lead is started anew. */
 void sl__master_start_topology(struct sl__master_topology *topology);
 
 /* master_kill.c */

@@ -240,6 +240,9 @@ leader_seen(void *ctx, const char *address, uint64_t token)
     topology->leader_token = token;
     snprintf(topology->leader_address, sizeof(topology->leader_address), "%s",
              address != NULL ? address : "");
+    if (token != 0) {
+        topology->asked = 0;
+    }
     if (was_led && token == 0) {
         topology->alone_ms = sl_loop_now_ms(topology->master->loop);
     }

@@ -171,6 +171,7 @@ is_port(const struct sl_supervisor *self, uint32_t port)
 static int
 handle_master(struct sl_supervisor *self, struct sl_rpc_request *request, struct sl_arena *arena)
 {
+    uint32_t method = sl_rpc_request_method(request);
     struct sl_start_master message;
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
@@ -178,7 +179,7 @@ handle_master(struct sl_supervisor *self, struct sl_rpc_request *request, struct
     if (rc != 0) {
         return rc;
     }
-    if (sl_rpc_request_method(request) == SL_SV_STOP_MASTER) {
+    if (method == SL_SV_STOP_MASTER) {
         if (!sl_supervisor_processes_stop_master(self->processes, message.topology, reply_empty,
                                                  request)) {
             sl_rpc_reply(request, NULL, 0);
@@ -188,7 +189,15 @@ handle_master(struct sl_supervisor *self, struct sl_rpc_request *request, struct
     if (!is_port(self, message.port)) {
         return sl_err_set(SL_ENOTFOUND, "there is no slot %u at %s", message.port, self->id);
     }
-    rc = sl_supervisor_processes_start_master(self->processes, message.topology, message.port);
+    /* It may not hang but be cut off from the state manager, as we are: another one would not lead
+     * either, and what runs would lose the one that it knows. */
+    if (method == SL_SV_RESTART_MASTER && !sl_state_store_is_safe(self->options.store)) {
+        return sl_err_set(SL_EUNAVAIL, "%s does not reach the state manager", self->id);
+    }
+    if (method != SL_SV_RESTART_MASTER ||
+        !sl_supervisor_processes_restart_master(self->processes, message.topology)) {
+        rc = sl_supervisor_processes_start_master(self->processes, message.topology, message.port);
+    }
     if (rc == 0 && message.is_new) {
         sl_supervisor_starts_add(&self->starts, message.topology, request);
     } else if (rc == 0) {
@@ -296,7 +305,8 @@ handle_request(void *ctx, struct sl_rpc_request *request)
     uint32_t method = sl_rpc_request_method(request);
     struct sl_arena arena;
     sl_arena_create(&arena, 0, 64 * 1024);
-    int rc = method == SL_SV_START_MASTER || method == SL_SV_STOP_MASTER
+    int rc = method == SL_SV_START_MASTER || method == SL_SV_STOP_MASTER ||
+                     method == SL_SV_RESTART_MASTER
                  ? handle_master(self, request, &arena)
                  : handle_worker(self, request, &arena);
     if (rc != 0) {
@@ -520,6 +530,8 @@ sl_supervisor_new(const struct sl_supervisor_options *options, struct sl_supervi
     sl_supervisor_starts_create(&self->starts, self->loop, options->store, give_master_up, self);
     self->processes = sl_supervisor_processes_new(&processes);
     publish(self);
+    /* Whoever says that nobody leads must know whether we would see a leader. */
+    sl_state_store_lease_ref(options->store);
     *out = self;
     return 0;
 }
@@ -533,6 +545,7 @@ sl_supervisor_free(struct sl_supervisor *self)
     sl_timer_stop(&self->claim_timer);
     sl_timer_stop(&self->end_timer);
     sl_state_cancel(self->options.store, self->look_ticket);
+    sl_state_store_lease_unref(self->options.store);
     if (self->master != NULL) {
         sl_leader_retrieval_free(self->master);
     }

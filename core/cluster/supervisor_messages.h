@@ -6,8 +6,9 @@
  *     method (rpc/messages.h)   from              body                 answer
  *     SL_SV_START_MASTER        master            sl_start_master      none, when the process runs
  *     SL_SV_STOP_MASTER         master            sl_start_master      none, when it has ended
- *     SL_SV_START_WORKER        topology master   sl_worker_command    sl_slot_worker
- *     SL_SV_RESTART_WORKER      topology master   sl_worker_command    sl_slot_worker
+ *     SL_SV_RESTART_MASTER      master            sl_start_master      none: one that hangs is
+ * being ended, the next one starts SL_SV_START_WORKER        topology master   sl_worker_command
+ * sl_slot_worker SL_SV_RESTART_WORKER      topology master   sl_worker_command    sl_slot_worker
  *     SL_SV_STOP_WORKER         topology master   sl_worker_command    none, when it has ended
  *     SL_TM_WORKER_STATE        supervisor        sl_slot_worker      none
  */

@@ -535,6 +535,17 @@ sl_supervisor_processes_start_master(struct sl_supervisor_processes *self, const
 }
 
 bool
+sl_supervisor_processes_restart_master(struct sl_supervisor_processes *self, const char *topology)
+{
+    struct kept *known = find_master(self, topology);
+    if (known != NULL) {
+        sl_log_warn("cluster", "the topology master of %s does not lead and is ended", topology);
+        sl_kept_process_restart(known->process);
+    }
+    return known != NULL;
+}
+
+bool
 sl_supervisor_processes_stop_master(struct sl_supervisor_processes *self, const char *topology,
                                     sl_loop_fn done, void *arg)
 {

@@ -92,6 +92,9 @@ bool sl_supervisor_processes_next(const struct sl_supervisor_processes *self, co
  * SL_EAGAIN while an earlier one ends. */
 int sl_supervisor_processes_start_master(struct sl_supervisor_processes *self, const char *topology,
                                          uint32_t port);
+/* Ends a topology master, which is started again; false when there is none. */
+bool sl_supervisor_processes_restart_master(struct sl_supervisor_processes *self,
+                                            const char *topology);
 /* As sl_supervisor_processes_stop_worker. */
 bool sl_supervisor_processes_stop_master(struct sl_supervisor_processes *self, const char *topology,
                                          sl_loop_fn done, void *arg);

@@ -196,6 +196,13 @@ slot_of(const struct sl_topology_master *self, int32_t id)
     return &stored->slots[place];
 }
 
+static void
+monitor(struct sl__tm_worker *worker)
+{
+    sl_peer_monitor(&worker->peer, &worker->master->heartbeats, "topology-master",
+                    SL_WORKER_HEARTBEAT);
+}
+
 /* Takes the worker in, in the place of an earlier one. */
 static int
 worker_register(struct sl_topology_master *self, const struct sl_register_peer *message)
@@ -220,7 +227,7 @@ worker_register(struct sl_topology_master *self, const struct sl_register_peer *
     worker->is_restarting = false;
     worker->pid = message->pid;
     memcpy(worker->identity, message->identity, SL_IDENTITY_SIZE);
-    sl_peer_monitor(&worker->peer, &self->heartbeats, "topology-master", SL_WORKER_HEARTBEAT);
+    monitor(worker);
     self->is_dirty = true;
     self->is_settled = false;
     return 0;
@@ -325,6 +332,12 @@ sl__tm_heartbeat_lost(void *ctx, const char *id)
     struct sl_topology_master *self = ctx;
     struct sl__tm_worker *worker = worker_by_resource(self, id);
     if (worker == NULL) {
+        return;
+    }
+    if (!sl_state_store_is_safe(self->options.store)) {
+        /* Another one may lead by now, to whom the worker went: nobody is judged meanwhile. */
+        sl_heartbeats_unmonitor(&self->heartbeats, worker->peer.resource);
+        monitor(worker);
         return;
     }
     sl__tm_event(self, "container %d gives no sign of life and is restarted", worker->id);

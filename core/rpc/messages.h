@@ -72,6 +72,7 @@ enum sl_method {
     SL_SV_START_WORKER = 51,
     SL_SV_RESTART_WORKER = 52,
     SL_SV_STOP_WORKER = 53,
+    SL_SV_RESTART_MASTER = 54,
     /* Endpoint of a worker. */
     SL_WORKER_HEARTBEAT = 60,
     SL_WORKER_DISCONNECT = 61,

@@ -37,6 +37,7 @@ struct node {
     struct sl_loop *loop;
     struct sl_state_loop_executor executor;
     struct sl_state_store *store;
+    struct sl_state_backend *backend;
     struct sl_rpc *rpc;
     char host[24];
     bool is_closed;
@@ -156,8 +157,8 @@ node_open(struct fixture *f, struct node *node)
     snprintf(node->host, sizeof(node->host), "127.0.1.%d", ++f->hosts);
     node->loop = sl_sim_loop_new(f->sim, node->host);
     sl_state_loop_executor_create(&node->executor, f->server_loop);
-    node->store = sl_state_store_new(sl_memory_backend_new(f->server, &node->executor.executor),
-                                     &node->executor.executor,
+    node->backend = sl_memory_backend_new(f->server, &node->executor.executor);
+    node->store = sl_state_store_new(node->backend, &node->executor.executor,
                                      &(struct sl_state_options){.seed = 1 + f->seeds++});
     node->rpc = sl_rpc_new(node->loop, &(struct sl_rpc_options){.role = "test"});
     snprintf(address, sizeof(address), "%s:700", node->host);

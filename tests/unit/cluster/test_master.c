@@ -906,6 +906,58 @@ test_a_topology_master_that_died_with_its_supervisor_leads_elsewhere(void **stat
 }
 
 static void
+test_a_topology_master_that_hangs_is_replaced_in_its_place(void **state)
+{
+    struct fixture *f = *state;
+    world.workers = 3;
+    assert_int_equal(submit_words(3), 0);
+    assert_true(await_settled(f).is_settled);
+    struct process *old = process_of(f, 0);
+    struct process *workers[] = {process_of(f, 1), process_of(f, 2), process_of(f, 3)};
+    uint64_t token = f->leader_token;
+    sl_sim_loop_pause(old->node.loop);
+    sl_memory_backend_cut(old->node.backend, SL_MEMORY_CUT_BOTH);
+    UNTIL(f, !old->is_alive);
+    UNTIL(f, f->leader_token != 0 && f->leader_token != token);
+    assert_true(await_settled(f).is_settled);
+    assert_string_equal(process_of(f, 0)->supervisor, old->supervisor);
+    for (int32_t id = 1; id <= 3; id++) {
+        assert_ptr_equal(process_of(f, id), workers[id - 1]);
+    }
+    /* Four of the submission, and the one that followed. */
+    run_for(f, 60000);
+    assert_int_equal(f->started, 5);
+}
+
+static void
+test_a_topology_master_that_is_cut_off_with_its_supervisor_is_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    world.workers = 3;
+    assert_int_equal(submit_words(3), 0);
+    assert_true(await_settled(f).is_settled);
+    struct process *old = process_of(f, 0);
+    struct sl_state_backend *backends[] = {old->node.backend,
+                                           f->supervisors[supervisor_index(old)].node.backend};
+    for (size_t i = 0; i < array_size(backends); i++) {
+        sl_memory_backend_cut(backends[i], SL_MEMORY_CUT_BOTH);
+    }
+    UNTIL(f, f->leader_token == 0);
+    run_for(f, 40000);
+    assert_true(old->is_alive);
+    assert_true(old->is_alive);
+    assert_int_equal(f->started, 4);
+    for (size_t i = 0; i < array_size(backends); i++) {
+        sl_memory_backend_cut(backends[i], SL_MEMORY_CUT_NONE);
+    }
+    /* Told that its term is over, it starts anew; nobody else does. */
+    UNTIL(f, !old->is_alive);
+    run_for(f, 10000);
+    assert_true(await_settled(f).is_settled);
+    assert_int_equal(f->started, 5);
+}
+
+static void
 test_nothing_moves_when_too_many_are_silent_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -1023,6 +1075,8 @@ main(void)
         TEST(test_what_died_with_its_supervisor_runs_elsewhere),
         TEST(test_a_worker_that_outlives_its_supervisor_stays),
         TEST(test_a_topology_master_that_died_with_its_supervisor_leads_elsewhere),
+        TEST(test_a_topology_master_that_hangs_is_replaced_in_its_place),
+        TEST(test_a_topology_master_that_is_cut_off_with_its_supervisor_is_left_alone),
         TEST(test_nothing_moves_when_too_many_are_silent_at_once),
         TEST(test_a_reassignment_of_an_old_plan_is_refused),
         TEST(test_a_container_that_runs_nowhere_does_not_go_round_in_a_circle),

@@ -340,6 +340,32 @@ test_a_master_can_be_stopped_and_a_wrong_slot_is_refused(void **state)
 }
 
 static void
+test_a_topology_master_is_not_ended_by_one_who_sees_no_leaders(void **state)
+{
+    struct fixture *f = *state;
+    /* None runs: one starts. */
+    submit(f, "s0:6800", places);
+    await_settled(f);
+    assert_int_equal(call_supervisor(f, 0, SL_SV_STOP_MASTER, 6800), SL_RPC_SUCCESS);
+    assert_int_equal(call_supervisor(f, 0, SL_SV_RESTART_MASTER, 6800), SL_RPC_SUCCESS);
+    UNTIL(f, process_of(f, 0) != NULL);
+    assert_true(await_settled(f).is_settled);
+    struct process *old = process_of(f, 0);
+    assert_int_equal(call_supervisor(f, 0, SL_SV_RESTART_MASTER, 6800), SL_RPC_SUCCESS);
+    UNTIL(f, !old->is_alive && process_of(f, 0) != NULL);
+    assert_true(await_settled(f).is_settled);
+    old = process_of(f, 0);
+    sl_memory_server_set_serving(f->server, false);
+    run_for(f, 30000);
+    assert_int_equal(call_supervisor(f, 0, SL_SV_RESTART_MASTER, 6800), SL_RPC_FAILURE);
+    assert_int_equal(f->answer_code, SL_EUNAVAIL);
+    sl_memory_server_set_serving(f->server, true);
+    run_for(f, 30000);
+    assert_true(old->is_alive);
+    assert_true(await_settled(f).is_settled);
+}
+
+static void
 test_a_second_supervisor_of_one_name_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -455,6 +481,7 @@ main(void)
         TEST(test_a_kill_leaves_no_process_and_no_slot_in_use),
         TEST(test_a_kill_goes_on_in_the_next_term),
         TEST(test_a_master_can_be_stopped_and_a_wrong_slot_is_refused),
+        TEST(test_a_topology_master_is_not_ended_by_one_who_sees_no_leaders),
         TEST(test_a_second_supervisor_of_one_name_is_refused),
         TEST(test_the_node_of_a_process_that_is_gone_is_taken_away),
         TEST(test_the_node_of_another_machine_is_waited_for),
