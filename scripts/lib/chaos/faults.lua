@@ -156,6 +156,18 @@ local function stop_leader(cluster)
     function(name) cluster:signal(name, 'CONT') end)
 end
 
+-- One that hangs for ever is replaced, and its workers do not notice.
+local function hang_topology_master(cluster)
+  local old, workers = cluster:pids('topology-master'), cluster:pids('worker')
+  for _, item in ipairs(cluster:processes('topology-master')) do signal(item, 'STOP') end
+  cluster:await(60, 'a topology master that hangs is not replaced', function()
+    local now = cluster:pids('topology-master')
+    return now ~= '' and now ~= old
+  end)
+  cluster:settled('RUNNING')
+  if cluster:pids('worker') ~= workers then error('workers ended with a topology master that hung', 0) end
+end
+
 --- To the processes of a standalone cluster.
 M.STANDALONE = {
   { 'kill a master', signal_daemon('^master', 'KILL') },
@@ -257,6 +269,7 @@ end
 --- To the ZooKeeper servers of a standalone cluster.
 M.ZOOKEEPER = {
   { 'stop the leading master', stop_leader, weight = 2 },
+  { 'stop the topology master for ever', hang_topology_master },
   { 'kill all of ZooKeeper', without_zookeeper(kill_member, start_all) },
   { 'stop all of ZooKeeper', without_zookeeper(stop_member, resume_member) },
 }
