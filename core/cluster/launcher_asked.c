@@ -152,6 +152,16 @@ schedule_failed(struct sl_launcher_asked *self, const char *text)
                          : SL_LAUNCHER_ASKED_RETRY_MAX_MS;
 }
 
+/* Nothing can be started by it, which is no matter of containers: whoever waits hears at once. It
+ * is tried again with the schedule, which fails as well meanwhile. */
+static void
+initialize_failed(struct sl_launcher_asked *self, const char *text)
+{
+    for (int32_t i = 0; i < self->scheduled_count; i++) {
+        self->listener.on_stuck(self->listener.ctx, self->scheduled[i].id, text);
+    }
+}
+
 /* The update that asked for them is over: they are not wanted any more. */
 static void
 add_abandoned(struct sl_launcher_asked *self, const struct asked_job *job)
@@ -167,10 +177,14 @@ answer_came(struct sl_launcher_asked *self, struct asked_job *job)
 {
     switch (job->command.kind) {
     case SL_LAUNCHER_INITIALIZE:
+        if (job->code != 0) {
+            initialize_failed(self, job->text);
+        }
+        break;
     case SL_LAUNCHER_SCHEDULE:
         if (job->code != 0) {
             schedule_failed(self, job->text);
-        } else if (job->command.kind == SL_LAUNCHER_SCHEDULE) {
+        } else {
             self->retry_ms = SL_LAUNCHER_ASKED_RETRY_MS;
         }
         break;

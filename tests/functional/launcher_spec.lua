@@ -141,6 +141,26 @@ describe('a launcher written in Lua', function()
     assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
   end)
 
+  it('that can not begin is told at once with file and line, starts nothing, and nothing is left', function()
+    process.write_file(launcher, launcher_text(([[
+function shell.initialize()
+  error('there is no account')
+end
+function shell.on_schedule() io.open('%s/scheduled', 'w'):close() end]]):format(folder)))
+    local result = run('submit', script)
+    assert.equal(1, result.code)
+    assert.matches("it can not start: the launcher's initialize: .*my_launcher.lua:3: there is no account",
+      result.stderr)
+    assert.is_nil(io.open(folder .. '/scheduled'))
+    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+    assert.same({}, processes.of(folder .. '/state'))
+    -- A reason that is returned is one, too.
+    process.write_file(launcher, launcher_text("function shell.initialize() return nil, 'no account' end"))
+    result = run('submit', script)
+    assert.equal(1, result.code)
+    assert.matches("the launcher's initialize: no account", result.stderr)
+  end)
+
   it('that is none is refused before anything is stored', function()
     for text, message in pairs({ ['return 7'] = 'it must return a table', ['x ='] = 'my_launcher.lua:1:',
       ['return { on_schedule = print }'] = "it has no function 'on_kill'",

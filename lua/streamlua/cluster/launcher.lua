@@ -103,14 +103,26 @@ local function call(fn, ...)
   return true, results[2]
 end
 
+-- As often as it takes: what failed once may go well when something is to be started again.
+local function initialize(self)
+  local ok, value = true, nil
+  if self.launcher.initialize and not self.is_initialized then
+    ok, value = call(self.launcher.initialize, self.context)
+  end
+  self.is_initialized = ok
+  if not ok then value = ("the launcher's initialize: %s"):format(value) end
+  return ok, value
+end
+
 local function carry_out(self, command)
   local launcher, kind = self.launcher, tonumber(command.kind)
   local containers = containers_of(command.containers, command.container_count)
-  if kind == C.SL_LAUNCHER_INITIALIZE then
-    self.context = context_of(self.options, command)
-    if not launcher.initialize then return true end
-    return call(launcher.initialize, self.context)
-  elseif kind == C.SL_LAUNCHER_SCHEDULE then
+  if kind == C.SL_LAUNCHER_INITIALIZE then self.context = context_of(self.options, command) end
+  if kind ~= C.SL_LAUNCHER_KILL then
+    local ok, value = initialize(self)
+    if not ok or kind == C.SL_LAUNCHER_INITIALIZE then return ok, value end
+  end
+  if kind == C.SL_LAUNCHER_SCHEDULE then
     return call(launcher.on_schedule, self.context, containers)
   elseif kind == C.SL_LAUNCHER_UPDATE then
     return call(launcher.on_update, self.context,

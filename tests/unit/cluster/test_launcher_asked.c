@@ -16,6 +16,7 @@ struct rig {
     int progress;
     int stopped;
     int ended;
+    int stuck;
     int32_t last_ended;
     char text[256];
     struct sl_packing_container containers[8];
@@ -28,6 +29,15 @@ on_ended(void *ctx, int32_t container, const char *text)
     struct rig *rig = ctx;
     rig->ended++;
     rig->last_ended = container;
+    snprintf(rig->text, sizeof(rig->text), "%s", text);
+}
+
+static void
+on_stuck(void *ctx, int32_t container, const char *text)
+{
+    struct rig *rig = ctx;
+    (void)container;
+    rig->stuck++;
     snprintf(rig->text, sizeof(rig->text), "%s", text);
 }
 
@@ -49,6 +59,7 @@ rig_open(struct rig *rig, struct sl_launcher_abilities abilities)
     static const struct sl_execution_state execution = {
         .topology = "words", .cwd = "/", .user = "me"};
     struct sl_launcher_listener listener = {.on_ended = on_ended,
+                                            .on_stuck = on_stuck,
                                             .on_all_stopped = on_all_stopped,
                                             .on_progress = on_progress,
                                             .ctx = rig};
@@ -208,6 +219,30 @@ test_a_failed_start_is_told_and_tried_again(void **state)
 }
 
 static void
+test_a_launcher_that_can_not_begin_is_told_at_once(void **state)
+{
+    int32_t ids[] = {1, 2, 3, 4};
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, (struct sl_launcher_abilities){0});
+    assert_int_equal(rig.seam.add_containers(rig.seam.self, &rig.plan, ids, 4), 0);
+    take(&rig, SL_LAUNCHER_INITIALIZE);
+    answer(&rig, SL_EUSER, "slurm.lua:3: no account", NULL, 0);
+    assert_int_equal(rig.stuck, 4);
+    assert_int_equal(rig.ended, 0);
+    assert_string_equal(rig.text, "slurm.lua:3: no account");
+    /* The schedule is on its way, and tried again like any other. */
+    take(&rig, SL_LAUNCHER_SCHEDULE);
+    answer(&rig, SL_EUSER, "slurm.lua:3: no account", NULL, 0);
+    assert_int_equal(rig.ended, 4);
+    sl_loop_run_once(rig.loop, 2 * SL_LAUNCHER_ASKED_RETRY_MS);
+    take(&rig, SL_LAUNCHER_SCHEDULE);
+    answer(&rig, 0, NULL, NULL, 0);
+    assert_int_equal(rig.stuck, 4);
+    rig_close(&rig);
+}
+
+static void
 test_updates_are_told_to_who_wants_to_hear(void **state)
 {
     struct rig rig;
@@ -273,6 +308,7 @@ main(void)
         cmocka_unit_test(test_numbers_that_can_not_be_fail_the_command),
         cmocka_unit_test(test_what_an_abandoned_update_started_is_removed),
         cmocka_unit_test(test_a_failed_start_is_told_and_tried_again),
+        cmocka_unit_test(test_a_launcher_that_can_not_begin_is_told_at_once),
         cmocka_unit_test(test_updates_are_told_to_who_wants_to_hear),
         cmocka_unit_test(test_restarts_ends_and_the_kill),
     };
