@@ -15,6 +15,9 @@ local units = require 'streamlua.units'
 -- Seconds that another update may hold the lock before this one gives up.
 local LOCK_S = 5
 
+-- As masters say it, too.
+local NOTHING_MOVES = 'there is nothing to do: every task stays where it is'
+
 local RESULT = { 'topology', 'from_version', 'to_version', 'changes', 'kept', 'started', 'stopped',
   'moved', 'groups_moved', 'bytes_moved', 'paused_ms', 'seconds' }
 local DRY_RUN = { 'topology', 'repacking', 'from_version', 'old', 'new', 'changes', 'containers',
@@ -75,27 +78,20 @@ local function changes_of(context, args, topology)
   return result.deltas
 end
 
-local function check_change(context, args, topology, changes)
-  -- Masters see what would move when the mode is named: supervisors come and go.
-  if running.is_scheduled(context) and args.mode then return end
-  local same_count = not args.containers or args.containers == #topology.plan.containers
-  local is_keep = not args.mode or args.mode == 'keep'
-  if not next(changes) and same_count and not args.packing and is_keep then
-    context:fail('conflict', running.label(topology.name),
-      'there is nothing to do: it is as asked for')
-  end
+-- How it is to be scheduled from now on; nil: as before.
+local function schedule_of(context, args, topology)
+  if not args.containers or not running.is_scheduled(context) then return nil end
+  return context:check(placement.schedule(topology.described,
+    placement.scheduler_of(topology.plan) or 'packed', { containers = args.containers }))
 end
+
+-- How many tasks a change starts, stops or moves.
+local function count_touched(delta) return delta.moved + delta.started + delta.stopped end
 
 -- What masters are asked for: the tasks, and where a packer made them the containers.
 local function propose_to_masters(context, args, topology, changes)
   local plan, failure
-  local scheduler = placement.scheduler_of(topology.plan)
-  if scheduler then
-    if args.packing then
-      context:check(packing.packer(args.packing))
-      context:warn(("scheduler '%s' makes the containers of this topology, packers do not"):format(
-        scheduler))
-    end
+  if placement.scheduler_of(topology.plan) then
     plan, failure = placement.resize(topology.plan, changes)
   else
     -- A container without tasks would be no worker, so a number of containers means to even out.
@@ -109,11 +105,38 @@ local function propose_to_masters(context, args, topology, changes)
   return proposed, groups_moved
 end
 
--- How it is to be scheduled from now on; nil: as before.
-local function schedule_of(context, args, topology)
-  if not args.containers or not running.is_scheduled(context) then return nil end
-  return context:check(placement.schedule(topology.described,
-    placement.scheduler_of(topology.plan) or 'packed', { containers = args.containers }))
+-- Where the plan says nothing new, what `--mode minimal` would do, as a hint.
+local function minimal_hint(context, args, client, topology, changes)
+  local is_keep = not args.mode or args.mode == 'keep'
+  if not is_keep or not (args.containers or args.mode) then return nil end
+  local wanted = setmetatable({ mode = 'minimal' }, { __index = args })
+  local ok, plan = pcall(function()
+    if not running.is_scheduled(context) then
+      return context:check(change.propose(topology.described, plans.shown(topology.plan),
+        { changes = changes, containers = args.containers, packing = args.packing, mode = 'minimal' }))
+    end
+    local proposed = propose_to_masters(context, wanted, topology, changes)
+    local result = context:check(client:update(topology.plan, proposed, topology.components,
+      { lock_ms = 0, drain_ms = 0, mode = 'minimal', schedule = schedule_of(context, args, topology),
+        dry_run = true }))
+    return plans.shown(result.plan)
+  end)
+  local delta = ok and packing.delta(plans.shown(topology.plan), plan)
+  if not delta or count_touched(delta) == 0 then return nil end
+  return ('--mode minimal makes it %d containers and moves %d of its tasks'):format(#plan.containers,
+    delta.moved)
+end
+
+local function check_change(context, args, client, topology, changes)
+  -- Masters see what would move when the mode is named: supervisors come and go.
+  if running.is_scheduled(context) and args.mode then return end
+  local same_count = not args.containers or args.containers == #topology.plan.containers
+  local is_keep = not args.mode or args.mode == 'keep'
+  if not next(changes) and same_count and not args.packing and is_keep then
+    context:fail('conflict', running.label(topology.name),
+      'there is nothing to do: it is as asked for',
+      minimal_hint(context, args, client, topology, changes))
+  end
 end
 
 -- A process that serves others loads no code of theirs: only packers that are built in.
@@ -129,17 +152,22 @@ local function check_packer(context, args, topology)
 end
 
 -- The plan that is asked for, and how many key groups change their task.
-local function propose(context, args, topology, changes)
+local function propose(context, args, client, topology, changes)
   check_packer(context, args, topology)
+  local scheduler = running.is_scheduled(context) and placement.scheduler_of(topology.plan)
+  if args.packing and scheduler then
+    context:check(packing.packer(args.packing))
+    context:warn(("scheduler '%s' makes the containers of this topology, packers do not"):format(
+      scheduler))
+  end
   if running.is_scheduled(context) then return propose_to_masters(context, args, topology, changes) end
   local plan, failure = change.propose(topology.described, plans.shown(topology.plan),
     { changes = changes, containers = args.containers, packing = args.packing, mode = args.mode })
   if not plan then context:fail_with(failure) end
   local delta = context:check(packing.delta(plans.shown(topology.plan), plan))
-  if delta.moved + delta.started + delta.stopped == 0
-    and #plan.containers == #topology.plan.containers then
-    context:fail('conflict', running.label(topology.name),
-      'there is nothing to do: every task stays where it is')
+  if count_touched(delta) == 0 and #plan.containers == #topology.plan.containers then
+    context:fail('conflict', running.label(topology.name), NOTHING_MOVES,
+      minimal_hint(context, args, client, topology, changes))
   end
   local proposed, groups_moved = plans.rebalance(plan, topology.plan)
   return proposed, groups_moved, delta
@@ -204,13 +232,16 @@ local function update(context, args, client, name, prepared)
   check_script(context, topology, prepared)
   check_version(context, args, topology)
   local changes = changes_of(context, args, topology)
-  check_change(context, args, topology, changes)
-  local proposed, groups_moved, delta = propose(context, args, topology, changes)
+  check_change(context, args, client, topology, changes)
+  local proposed, groups_moved, delta = propose(context, args, client, topology, changes)
   local result, failure = client:update(topology.plan, proposed, topology.components,
     { lock_ms = (args.lock_timeout or LOCK_S) * 1000, drain_ms = drain_ms(args, topology),
       mode = args.mode, schedule = schedule_of(context, args, topology), dry_run = args.dry_run })
   -- A plan that was made here can be shown when nobody says how many bytes would move.
-  if not args.dry_run or running.is_scheduled(context) then
+  if not result and failure.message:find(NOTHING_MOVES, 1, true) then
+    context:fail('conflict', running.label(name), NOTHING_MOVES,
+      minimal_hint(context, args, client, topology, changes))
+  elseif not args.dry_run or running.is_scheduled(context) then
     running.check(context, name, result, failure)
   end
   if result and result.plan then
