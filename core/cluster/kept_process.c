@@ -286,8 +286,8 @@ begins(const char *line, size_t len, const char *with)
 }
 
 /*
- * What the process said at last: its last error, or else its last line. "worker: ..." is what every
- * worker says. Empty when it said nothing.
+ * What the process said at last: its last error, or when it had hardly begun its last line. "worker:
+ * ..." is what every worker says. Empty when it said nothing, or was told to end.
  */
 static void
 last_words(const struct sl_kept_process *self, char *text, size_t size)
@@ -297,7 +297,8 @@ last_words(const struct sl_kept_process *self, char *text, size_t size)
     const char *found = NULL;
     size_t found_len = 0;
     bool is_error = false;
-    while (end > 0 && !is_error) {
+    bool is_early = sl_loop_now_ms(self->loop) - self->started_ms < SL_KEPT_RESET_MS;
+    while (end > 0 && !is_error && !self->is_restarting) {
         size_t start = end - 1;
         while (start > 0 && bytes[start - 1] != '\n') {
             start--;
@@ -308,7 +309,7 @@ last_words(const struct sl_kept_process *self, char *text, size_t size)
         if (is_error) {
             found = line + strlen("error: ");
             found_len = len - strlen("error: ");
-        } else if (found == NULL && len > 0 && !begins(line, len, "worker: ")) {
+        } else if (is_early && found == NULL && len > 0 && !begins(line, len, "worker: ")) {
             found = line;
             found_len = len;
         }

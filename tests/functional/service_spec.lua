@@ -115,6 +115,35 @@ describe('the HTTP API', function()
     assert.matches('^error: http://127.0.0.1:%d+: ', result.stderr)
   end)
 
+  it('tells the phases of an update while it is under way, and how it ended', function()
+    start_api()
+    -- What is in flight stays there until the file is there.
+    process.write_file(script, (SCRIPT:gsub('execute = function%(%) end', function()
+      return ([[manual_ack = true, tick_every = '10ms',
+        execute = function(self, tuple) self.held = { next = self.held, tuple = tuple } end,
+        tick = function(self, collector)
+          while self.held and io.open('%s/gate') do
+            collector:ack(self.held.tuple)
+            self.held = self.held.next
+          end
+        end]]):format(folder)
+    end)))
+    assert.equal(0, run('submit', script).code)
+    local update = process.start({ '--service-url', url, 'update', 'counts', '--parallelism', 'count=3' },
+      { cwd = folder, env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/nowhere' } })
+    update:expect('stderr', 'update: pausing spouts\nupdate: draining\n')
+    assert.is_nil(update.text.stderr:find('plan 2 is in force', 1, true))
+    process.write_file(folder .. '/gate', '')
+    local result = update:wait()
+    assert.equal(0, result.code, result.stderr)
+    assert.matches('^update: from plan 1, taking the lock\n.*update: plan 2 is in force\n', result.stderr)
+    local _, count = result.stderr:gsub('update: draining\n', '')
+    assert.equal(1, count)
+    assert.equal('', remote('-q', 'update', 'counts', '--parallelism', 'count=2').stderr)
+    assert.equal(0, run('kill', 'counts').code)
+    stop_api()
+  end)
+
   it('of a master serves its cluster, of which clients need to know nothing', function()
     script = cluster.open()
     finally(cluster.close)

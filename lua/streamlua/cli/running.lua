@@ -109,7 +109,8 @@ local function open_client(context, options)
   if M.is_remote(context) then
     local service = require 'streamlua.service.client'
     return context:check(service.open({ url = context.settings.service_url,
-      secret = context.settings.secret }))
+      secret = context.settings.secret,
+      progress = context.quiet == 0 and function(text) context.stderr:write(text, '\n') end or nil }))
   end
   local given = client_options(context)
   given.reader = options and options.reader

@@ -163,6 +163,7 @@ local function status_table(from)
     topology = text_of(from.topology), state = STATES[tonumber(from.state)],
     plan_version = tonumber(from.plan_version), is_settled = from.is_settled,
     pid = tonumber(from.pid), guardian_pid = tonumber(from.guardian_pid),
+    event_count = tonumber(from.event_count),
     events = list_of(from.shown_events, function(i)
       local event = from.events[i]
       return { time_ms = tonumber(event.time_ms), text = text_of(event.text) }
@@ -182,8 +183,8 @@ local function status_table(from)
   }
 end
 
---- How a topology is, as its topology master says: {state=, plan_version=, is_settled=, events=,
---- containers=, counters=, pid=, guardian_pid=}.
+--- How a topology is, as its topology master says: {state=, plan_version=, is_settled=, events= the last
+--- ones, event_count= of all, containers=, counters=, pid=, guardian_pid=}.
 ---@param name string
 ---@return table? status
 ---@return streamlua.Error?

@@ -21,11 +21,14 @@ local M = {}
 local MARGIN_MS, LOOK_MS = 30000, 60000
 -- What an update may take besides waiting for the lock and draining.
 local UPDATE_MS = 240000
+-- How often it is asked how far an update is, and how long an answer to that may take.
+local PROGRESS_MS, PROGRESS_LIMIT_MS = 300, 2000
 
 local Client = {}
 Client.__index = Client
 
---- Opens a client. Options: `url`, `secret` (of the cluster).
+--- Opens a client. Options: `url`, `secret` (of the cluster), `progress` (called with a line about what is
+--- going on).
 ---@param options table
 ---@return table? client
 ---@return streamlua.Error?
@@ -36,7 +39,8 @@ function M.open(options)
     return nil, err.new('EINVAL', ("service URL '%s': http://HOST:PORT is expected"):format(
       options.url))
   end
-  return setmetatable({ url = url, prefix = prefix, secret = options.secret or '' }, Client)
+  return setmetatable({ url = url, prefix = prefix, secret = options.secret or '',
+    progress = options.progress }, Client)
 end
 
 --- Nothing is open between requests.
@@ -85,7 +89,8 @@ local function call(self, method, path, options)
   if options and options.type then headers[#headers + 1] = 'Content-Type: ' .. options.type end
   local answer, failure = curl.request({ method = method, url = self.url .. path,
     headers = headers, body = method ~= 'GET' and body or nil,
-    timeout_ms = options and options.timeout_ms or LOOK_MS })
+    timeout_ms = options and options.timeout_ms or LOOK_MS,
+    meanwhile = options and options.meanwhile, every_ms = PROGRESS_MS })
   if not answer then
     failure.message = ('%s: %s'):format(self.url, failure.message)
     return nil, failure
@@ -104,11 +109,11 @@ local function topology_path(name, rest)
   return '/api/v1/topologies/' .. form.encode(name) .. (rest or '')
 end
 
-local function post_json(self, path, value, timeout_ms)
+local function post_json(self, path, value, timeout_ms, meanwhile)
   local text, failure = json.encode(value)
   if not text then return nil, err.new('EINVAL', tostring(failure)) end
   return call(self, 'POST', path, { body = text, type = 'application/json',
-    timeout_ms = timeout_ms })
+    timeout_ms = timeout_ms, meanwhile = meanwhile })
 end
 
 --- What the API serves: {cluster=, launcher=, scheduler=}.
@@ -197,11 +202,28 @@ function Client:restart(name, container, timeout_ms)
   return document and true, failure
 end
 
---- As streamlua.cluster's.
+-- A function that tells what happened to a topology since it was called last; nil when nobody wants to
+-- know, or it can not be told.
+local function progress_of(self, name)
+  local path, limit = topology_path(name, '/status'), { timeout_ms = PROGRESS_LIMIT_MS }
+  local status = self.progress and call(self, 'GET', path, limit)
+  local seen = status and status.event_count
+  return seen and function()
+    status = call(self, 'GET', path, limit)
+    for i = 1, status and #status.events or 0 do
+      if status.event_count - #status.events + i > seen then self.progress(status.events[i].text) end
+    end
+    seen = status and status.event_count or seen
+  end
+end
+
+--- As streamlua.cluster's. What happens meanwhile is told while it does.
 function Client:update(current, proposed, components, options)
   local wait_ms = options.lock_ms + options.drain_ms + UPDATE_MS
+  local tell = not options.dry_run and progress_of(self, current.topology) or nil
   local document, failure, whole = post_json(self, '/update', { current = current,
-    proposed = proposed, components = json.array(components), options = options }, wait_ms)
+    proposed = proposed, components = json.array(components), options = options }, wait_ms, tell)
+  if tell then tell() end
   if type(whole) == 'table' and whole.result then return whole.result end
   return document and document.result, failure
 end

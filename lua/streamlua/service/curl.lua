@@ -9,6 +9,7 @@
 local ffi = require 'ffi'
 
 local err = require 'streamlua.err'
+local libc = require 'streamlua.connectors.libc'
 
 -- The part of libcurl and of the C library that is used.
 ffi.cdef [[
@@ -20,6 +21,15 @@ int curl_easy_perform(sl_curl *handle);
 int curl_easy_getinfo(sl_curl *handle, int info, ...);
 void curl_easy_cleanup(sl_curl *handle);
 const char *curl_easy_strerror(int code);
+typedef struct sl_curl_multi sl_curl_multi;
+struct sl_curl_message { int kind; sl_curl *easy; union { void *whatever; int result; } data; };
+sl_curl_multi *curl_multi_init(void);
+int curl_multi_add_handle(sl_curl_multi *multi, sl_curl *handle);
+int curl_multi_remove_handle(sl_curl_multi *multi, sl_curl *handle);
+int curl_multi_perform(sl_curl_multi *multi, int *running);
+int curl_multi_poll(sl_curl_multi *multi, void *extra, unsigned count, int timeout_ms, int *ready);
+struct sl_curl_message *curl_multi_info_read(sl_curl_multi *multi, int *left);
+int curl_multi_cleanup(sl_curl_multi *multi);
 struct sl_curl_list *curl_slist_append(struct sl_curl_list *list, const char *text);
 void curl_slist_free_all(struct sl_curl_list *list);
 void *open_memstream(char **data, size_t *size);
@@ -83,6 +93,27 @@ local function headers_of(text)
   return headers
 end
 
+-- The transfer, with a function that is called again and again until it is over.
+local function transfer_with(handle, every_ms, meanwhile)
+  local multi, running = library.curl_multi_init(), ffi.new('int[1]')
+  local next_s = libc.clock_s('mono') + every_ms / 1000
+  library.curl_multi_add_handle(multi, handle)
+  repeat
+    library.curl_multi_perform(multi, running)
+    local left_ms = math.max(0, math.ceil((next_s - libc.clock_s('mono')) * 1000))
+    if running[0] > 0 then library.curl_multi_poll(multi, nil, 0, left_ms, nil) end
+    if libc.clock_s('mono') >= next_s then
+      meanwhile()
+      next_s = libc.clock_s('mono') + every_ms / 1000
+    end
+  until running[0] == 0
+  local message = library.curl_multi_info_read(multi, running)
+  local code = message ~= nil and message.data.result or 0
+  library.curl_multi_remove_handle(multi, handle)
+  library.curl_multi_cleanup(multi)
+  return code
+end
+
 local function perform(handle, request, keep)
   local body, head = stream_new(), stream_new()
   local message, list = ffi.new('char[256]'), nil
@@ -103,7 +134,8 @@ local function perform(handle, request, keep)
     set(handle, 'POSTFIELDSIZE', ffi.cast('int64_t', #request.body))
     set(handle, 'POSTFIELDS', ffi.cast('const char *', request.body))
   end
-  local code = library.curl_easy_perform(handle)
+  local code = request.meanwhile and transfer_with(handle, request.every_ms, request.meanwhile)
+    or library.curl_easy_perform(handle)
   local status = ffi.new('long[1]')
   library.curl_easy_getinfo(handle, RESPONSE_CODE, status)
   library.curl_slist_free_all(list)
@@ -113,8 +145,9 @@ local function perform(handle, request, keep)
   return answer
 end
 
---- One request: {method=, url=, headers= list of lines, body=, timeout_ms=}. The answer is {status=,
---- headers= by name in lower case, body=}. EUNAVAIL: no such server; ETIMEOUT.
+--- One request: {method=, url=, headers= list of lines, body=, timeout_ms=}, and with `meanwhile` a function
+--- that is called each `every_ms` while the answer is not there. The answer is {status=, headers= by name
+--- in lower case, body=}. EUNAVAIL: no such server; ETIMEOUT.
 ---@param request table
 ---@return table? answer
 ---@return streamlua.Error?

@@ -296,6 +296,15 @@ append(const char *path, const char *text)
 }
 
 static void
+await_start(struct fixture *f, int spawned)
+{
+    while (f->spawned < spawned) {
+        assert_true(sl_sim_step(f->sim));
+    }
+    assert_int_equal(f->spawned, spawned);
+}
+
+static void
 test_what_it_wrote_at_last_is_told(void **state)
 {
     static const struct {
@@ -326,8 +335,7 @@ test_what_it_wrote_at_last_is_told(void **state)
         append(path, rows[i].output);
         end(&f, 3);
         assert_string_equal(f.text, rows[i].told);
-        sl_sim_run_for(f.sim, 2 * SL_KEPT_BACKOFF_MAX_MS);
-        assert_int_equal(f.spawned, i + 2);
+        await_start(&f, (int)i + 2);
     }
     /* Much of it, and a log that somebody cut. */
     for (int i = 0; i < 400; i++) {
@@ -340,11 +348,27 @@ test_what_it_wrote_at_last_is_told(void **state)
     end(&f, 3);
     assert_memory_equal(f.text, "exit code 3: long long", 22);
     assert_in_range(strlen(f.text), 100, 200);
-    sl_sim_run_for(f.sim, 2 * SL_KEPT_BACKOFF_MAX_MS);
+    await_start(&f, (int)array_size(rows) + 2);
     assert_int_equal(truncate(path, 0), 0);
     append(path, "new\n");
     end(&f, 3);
     assert_string_equal(f.text, "exit code 3");
+    /* One that worked for long did not end of what it said then, unless that is an error. */
+    await_start(&f, (int)array_size(rows) + 3);
+    sl_sim_run_for(f.sim, SL_KEPT_RESET_MS);
+    append(path, "a number\n");
+    end(&f, 3);
+    assert_string_equal(f.text, "exit code 3");
+    await_start(&f, (int)array_size(rows) + 4);
+    sl_sim_run_for(f.sim, SL_KEPT_RESET_MS);
+    append(path, "error: no memory\nand that was it\n");
+    end(&f, 3);
+    assert_string_equal(f.text, "exit code 3: no memory");
+    await_start(&f, (int)array_size(rows) + 5);
+    append(path, "error: a minor one\n");
+    sl_kept_process_restart(f.process);
+    sl_sim_run_for(f.sim, 1);
+    assert_null(strstr(f.text, "minor"));
     close_fixture(&f);
     unlink(path);
 }
