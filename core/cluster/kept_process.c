@@ -286,7 +286,8 @@ begins(const char *line, size_t len, const char *with)
 }
 
 /*
- * What the process said at last: its last error, or when it had hardly begun its last line. "worker:
+ * What the process said at last: its last error, or when it had hardly begun its last line.
+ * "worker:
  * ..." is what every worker says. Empty when it said nothing, or was told to end.
  */
 static void

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cluster/settings.h"
+#include "cluster/supervisor_neighbours.h"
 #include "cluster/supervisor_slots.h"
 #include "cluster/supervisor_starts.h"
 #include "loop/stream.h"
@@ -31,6 +32,7 @@ struct sl_supervisor {
     /* Until the id is ours. */
     struct sl_timer claim_timer;
     uint64_t look_ticket;
+    struct sl_supervisor_neighbours neighbours;
     char claimed_by[SL_REASON_SIZE];
     bool is_claimed;
     struct sl_timer end_timer;
@@ -372,8 +374,6 @@ start_slots(struct sl_supervisor *self)
 static void
 start(struct sl_supervisor *self)
 {
-    sl_timer_stop(&self->claim_timer);
-    self->is_claimed = true;
     if (start_slots(self) != 0) {
         end(self, sl_err_last()->code, sl_err_last()->msg);
         return;
@@ -383,6 +383,18 @@ start(struct sl_supervisor *self)
                                            master_leader, self);
     sl_log_info("cluster", "supervisor %s is ready with %zu slots from port %u", self->id,
                 self->options.port_count, self->ports[0]);
+}
+
+/* No other supervisor of this host has one of our ports, or ours is not the place to be. */
+static void
+neighbours_seen(void *ctx, const char *conflict)
+{
+    struct sl_supervisor *self = ctx;
+    if (conflict[0] != '\0') {
+        end(self, SL_EEXIST, conflict);
+    } else {
+        start(self);
+    }
 }
 
 static void
@@ -437,7 +449,9 @@ presence_changed(void *ctx, int status)
     struct sl_supervisor *self = ctx;
     char path[SL_STATE_PATH_MAX + 1];
     if (status == 0 && !self->is_claimed) {
-        start(self);
+        self->is_claimed = true;
+        sl_timer_stop(&self->claim_timer);
+        sl_supervisor_neighbours_look(&self->neighbours);
     } else if (status == SL_EEXIST) {
         snprintf(self->claimed_by, sizeof(self->claimed_by), "supervisor %s is there already",
                  self->id);
@@ -491,6 +505,11 @@ publish(struct sl_supervisor *self)
         .boot_id = self->boot_id,
         .is_drained = options->is_drained,
     };
+    self->neighbours = (struct sl_supervisor_neighbours){.store = options->store,
+                                                         .own = node,
+                                                         .process_start = options->process_start,
+                                                         .done = neighbours_seen,
+                                                         .ctx = self};
     sl_supervisor_node_encode(&node, &value);
     sl_layout_path(path, SL_LAYOUT_SUPERVISOR, self->id);
     self->presence =
@@ -545,6 +564,7 @@ sl_supervisor_free(struct sl_supervisor *self)
     sl_timer_stop(&self->claim_timer);
     sl_timer_stop(&self->end_timer);
     sl_state_cancel(self->options.store, self->look_ticket);
+    sl_supervisor_neighbours_stop(&self->neighbours);
     sl_state_store_lease_unref(self->options.store);
     if (self->master != NULL) {
         sl_leader_retrieval_free(self->master);

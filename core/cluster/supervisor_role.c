@@ -63,7 +63,6 @@ static void
 can_not_go_on(void *ctx, int code, const char *reason)
 {
     struct role *self = ctx;
-    sl_log_error("cluster", "supervisor %s: %s", self->id, reason);
     sl_err_set(code, "%s", reason);
     self->why = *sl_err_last();
     sl_loop_stop(self->base.loop);

@@ -402,6 +402,70 @@ leave_node(struct fixture *f, const char *boot_id)
     sl_buf_destroy(&value);
 }
 
+/* The node of a supervisor s9 on the host that s2 will have, of process pid. */
+static void
+leave_neighbour(struct fixture *f, uint64_t pid, uint64_t start_time, uint32_t port)
+{
+    char host[24];
+    struct sl_buf value = {0};
+    int before = f->done;
+    snprintf(host, sizeof(host), "127.0.1.%d", f->hosts + 1);
+    struct sl_supervisor_node node = {.id = "s9",
+                                      .host = host,
+                                      .address = "127.0.0.77:700",
+                                      .ports = &port,
+                                      .port_count = 1,
+                                      .pid = pid,
+                                      .start_time = start_time,
+                                      .boot_id = "boot"};
+    sl_supervisor_node_encode(&node, &value);
+    sl_state_create(f->client.store, "/supervisors/s9", value.data, value.size,
+                    SL_STATE_EPHEMERAL | SL_STATE_PARENTS, done, f);
+    UNTIL(f, f->done > before);
+    assert_int_equal(f->done_status, 0);
+    sl_buf_destroy(&value);
+}
+
+static void
+test_a_port_of_a_host_is_a_slot_of_one_supervisor(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pid = f->supervisors[0].pid;
+    leave_neighbour(f, pid, 2 * pid, FIRST_PORT + 1);
+    supervisor_start(f, 2);
+    UNTIL(f, f->supervisors[2].ended > 0);
+    assert_int_equal(f->supervisors[2].end_code, SL_EEXIST);
+    assert_non_null(strstr(f->supervisors[2].reason, "port 6801 of host 127.0.1."));
+    assert_non_null(strstr(f->supervisors[2].reason, "is a slot of supervisor s9 already"));
+    supervisor_end(f, 2, false);
+    run_for(f, 30000);
+    /* It never offered a slot. */
+    assert_int_equal(sl_resource_manager_slots(f->rm)->free_count, 2 * PORTS);
+    assert_int_equal(f->supervisors[0].ended, 0);
+}
+
+static void
+test_neighbours_without_a_port_in_common_are_none(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pid = f->supervisors[0].pid;
+    leave_neighbour(f, pid, 2 * pid, FIRST_PORT + PORTS);
+    supervisor_start(f, 2);
+    UNTIL(f, sl_supervisor_is_registered(f->supervisors[2].supervisor));
+    assert_int_equal(f->supervisors[2].ended, 0);
+}
+
+static void
+test_the_ports_of_a_supervisor_that_is_gone_are_free(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pid = f->supervisors[0].pid;
+    leave_neighbour(f, pid, 2 * pid + 1, FIRST_PORT);
+    supervisor_start(f, 2);
+    UNTIL(f, sl_supervisor_is_registered(f->supervisors[2].supervisor));
+    assert_int_equal(f->supervisors[2].ended, 0);
+}
+
 static void
 test_the_node_of_a_process_that_is_gone_is_taken_away(void **state)
 {
@@ -483,6 +547,9 @@ main(void)
         TEST(test_a_master_can_be_stopped_and_a_wrong_slot_is_refused),
         TEST(test_a_topology_master_is_not_ended_by_one_who_sees_no_leaders),
         TEST(test_a_second_supervisor_of_one_name_is_refused),
+        TEST(test_a_port_of_a_host_is_a_slot_of_one_supervisor),
+        TEST(test_neighbours_without_a_port_in_common_are_none),
+        TEST(test_the_ports_of_a_supervisor_that_is_gone_are_free),
         TEST(test_the_node_of_a_process_that_is_gone_is_taken_away),
         TEST(test_the_node_of_another_machine_is_waited_for),
         TEST(test_a_supervisor_can_end_all_that_it_runs),
