@@ -138,6 +138,11 @@ open_file(struct sl_wal *self, int64_t time)
     char *path = sl_asprintf("%s/log-%lld-%lld", self->dir, (long long)time, (long long)stop);
     sl_buf_clear(&self->read);
     rc = sl_files_read(path, SIZE_MAX, &self->read);
+    /* What can not be read now is not cut off: it may hold records. */
+    if (rc != 0 && rc != SL_ENOTFOUND) {
+        sl_free(path);
+        return sl_err_wrap("continue the log");
+    }
     size_t end = rc == 0 ? valid_end(self->read.data, self->read.size) : 0;
     self->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (self->fd < 0 || ftruncate(self->fd, (off_t)end) != 0) {
@@ -216,6 +221,17 @@ sl_wal_write(struct sl_wal *self, const void *bytes, size_t len, int64_t time,
     return rc;
 }
 
+/* The file is as long as the segment says: its numbers come from a file too, and memory is taken
+ * for them. */
+static bool
+holds(int fd, const struct sl_wal_segment *segment)
+{
+    struct stat info;
+    return segment->offset >= 0 && segment->length >= 0 && fstat(fd, &info) == 0 &&
+           segment->length <= info.st_size - LENGTH_BYTES &&
+           segment->offset <= info.st_size - LENGTH_BYTES - segment->length;
+}
+
 const uint8_t *
 sl_wal_read(struct sl_wal *self, const struct sl_wal_segment *segment, size_t *len)
 {
@@ -225,16 +241,19 @@ sl_wal_read(struct sl_wal *self, const struct sl_wal_segment *segment, size_t *l
         return NULL;
     }
     const uint8_t *found = NULL;
-    size_t total = LENGTH_BYTES + (size_t)segment->length;
     sl_buf_clear(&self->read);
-    ssize_t got = pread(fd, sl_buf_reserve(&self->read, total), total, (off_t)segment->offset);
-    if (got != (ssize_t)total || read_length(self->read.data) != (uint64_t)segment->length) {
+    if (holds(fd, segment)) {
+        size_t total = LENGTH_BYTES + (size_t)segment->length;
+        ssize_t got = pread(fd, sl_buf_reserve(&self->read, total), total, (off_t)segment->offset);
+        if (got == (ssize_t)total && read_length(self->read.data) == (uint64_t)segment->length) {
+            sl_buf_commit(&self->read, total);
+            *len = (size_t)segment->length;
+            found = self->read.data + LENGTH_BYTES;
+        }
+    }
+    if (found == NULL) {
         sl_err_set(SL_EPROTO, "%s has no record of %lld bytes at %lld", segment->path,
                    (long long)segment->length, (long long)segment->offset);
-    } else {
-        sl_buf_commit(&self->read, total);
-        *len = (size_t)segment->length;
-        found = self->read.data + LENGTH_BYTES;
     }
     close(fd);
     return found;

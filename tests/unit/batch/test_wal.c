@@ -201,6 +201,65 @@ test_T131_garbage_behind_the_records_is_passed_over(void **state)
 }
 
 static void
+test_a_segment_that_reaches_behind_its_file_is_refused(void **state)
+{
+    (void)state;
+    char *dir = rig_dir_new();
+    write_ten(dir);
+    char *path = only_file(dir);
+    struct sl_wal wal;
+    size_t len = 0;
+    assert_int_equal(sl_wal_create(&wal, dir, 1000000), 0);
+    struct sl_wal_segment last = {9 * 14, 10, path};
+    assert_non_null(sl_wal_read(&wal, &last, &len));
+    /* No memory is taken for what a damaged list of blocks asks for. */
+    const struct sl_wal_segment bad[] = {
+        {0, INT64_MAX, path},   {INT64_MAX, 10, path}, {9 * 14 + 1, 10, path},
+        {10 * 14 - 4, 0, path}, {-1, 10, path},        {0, -1, path},
+    };
+    for (size_t i = 0; i < array_size(bad); i++) {
+        assert_null(sl_wal_read(&wal, &bad[i], &len));
+        assert_int_equal(sl_err_last()->code, SL_EPROTO);
+    }
+    sl_wal_destroy(&wal);
+    sl_free(path);
+    rig_dir_remove(dir);
+}
+
+static void
+test_a_file_that_can_not_be_read_is_not_cut_off(void **state)
+{
+    (void)state;
+    enum { NOBODY = 65534 };
+    char *dir = rig_dir_new();
+    write_ten(dir);
+    char *path = only_file(dir);
+    bool is_root = geteuid() == 0;
+    /* Root may read everything, so it is somebody else for a while. */
+    if (is_root) {
+        assert_int_equal(chmod(dir, 0777), 0);
+        assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+        assert_int_equal(seteuid(NOBODY), 0);
+    }
+    assert_int_equal(chmod(path, 0200), 0);
+    struct sl_wal wal;
+    struct sl_wal_segment segment;
+    assert_int_equal(sl_wal_create(&wal, dir, 1000000), 0);
+    assert_int_equal(sl_wal_write(&wal, "new", 3, 5, &segment), SL_ESYS);
+    sl_wal_destroy(&wal);
+    assert_int_equal(chmod(path, 0600), 0);
+    if (is_root) {
+        assert_int_equal(seteuid(0), 0);
+    }
+    struct texts texts = {0};
+    read_texts(dir, &texts);
+    assert_int_equal(texts.count, 10);
+    texts_free(&texts);
+    sl_free(path);
+    rig_dir_remove(dir);
+}
+
+static void
 test_a_deleted_file_is_tolerated(void **state)
 {
     (void)state;
@@ -242,6 +301,8 @@ main(void)
         cmocka_unit_test(test_records_roll_over_files_and_come_back),
         cmocka_unit_test(test_T131_a_cut_file_gives_all_whole_records),
         cmocka_unit_test(test_T131_garbage_behind_the_records_is_passed_over),
+        cmocka_unit_test(test_a_segment_that_reaches_behind_its_file_is_refused),
+        cmocka_unit_test(test_a_file_that_can_not_be_read_is_not_cut_off),
         cmocka_unit_test(test_a_deleted_file_is_tolerated),
         cmocka_unit_test(test_a_directory_that_can_not_be_made_is_an_error),
     };
