@@ -191,12 +191,26 @@ fail:
     return sl_err_last()->code;
 }
 
+/* Who was started with SIGCHLD ignored would never hear how its children end: the kernel reaps
+ * them. */
+static void
+keep_ended_children(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) == 0 &&
+        (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0)) {
+        action = (struct sigaction){.sa_handler = SIG_DFL};
+        sigaction(SIGCHLD, &action, NULL);
+    }
+}
+
 int
 sl__uv_spawn(struct sl_loop *loop, const struct sl_process_options *options,
              struct sl_process **process)
 {
     int lifted[3] = {-1, -1, -1};
     pid_t pid;
+    keep_ended_children();
     int rc = lift_stdio(options->stdio, lifted);
     if (rc == 0) {
         rc = start_child(options, lifted, &pid);
