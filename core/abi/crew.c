@@ -2,6 +2,7 @@
 
 #include "batch/crew.h"
 
+#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
 
@@ -94,9 +95,11 @@ sl_abi_crew_catch_signals(struct sl_crew *crew)
     watcher.crew = crew;
     watcher.is_ending = false;
     sem_init(&watcher.caught, 0, 0);
-    if (sl_thread_start(&watcher.thread, watch, NULL) != 0) {
+    rc = sl_thread_start(&watcher.thread, watch, NULL);
+    if (rc != 0) {
         sem_destroy(&watcher.caught);
         watcher.crew = NULL;
+        errno = rc;
         return sl_err_set(SL_ESYS, "start the thread that hears of signals");
     }
     return handle_signals(on_signal);

@@ -1,5 +1,6 @@
 /* The deadline of a process: a thread that sleeps until told not to, and else ends everything. */
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -72,9 +73,11 @@ sl_abi_deadline_set(double ms, const char *text, int32_t code)
     pthread_cond_init(&self->cleared, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&self->lock, NULL);
-    if (pthread_create(&self->thread, NULL, deadline_main, self) != 0) {
+    int status = pthread_create(&self->thread, NULL, deadline_main, self);
+    if (status != 0) {
         deadline_free(self);
-        return sl_err_set(SL_ESYS, "no thread for a deadline");
+        errno = status;
+        return sl_err_set(SL_ESYS, "start the thread of a deadline");
     }
     current = self;
     return 0;

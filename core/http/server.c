@@ -474,8 +474,8 @@ listen_on(struct sl_http_server *self, const char *text, int *fd)
     socklen_t size = sizeof(bound);
     int on = 1;
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (*fd < 0 || bind(*fd, found->ai_addr, found->ai_addrlen) != 0 || listen(*fd, BACKLOG) != 0 ||
+    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        bind(*fd, found->ai_addr, found->ai_addrlen) != 0 || listen(*fd, BACKLOG) != 0 ||
         getsockname(*fd, (struct sockaddr *)&bound, &size) != 0) {
         rc = bind_failed(text);
         if (*fd >= 0) {

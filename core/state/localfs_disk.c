@@ -116,7 +116,7 @@ static int
 open_log(struct sl_disk *self)
 {
     struct stat stat;
-    char heading[MAGIC_BYTES];
+    char heading[MAGIC_BYTES] = {0};
     int fd = openat(self->dir_fd, log_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return sys_error(self, "open", log_name);

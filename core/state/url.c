@@ -46,8 +46,12 @@ parse_host(const char *url, const char *text, size_t len, struct sl_state_host *
         port = colon != NULL ? colon + 1 : NULL;
     }
     size_t name_len = (size_t)(name_end - name);
-    if (name_len == 0 || name_len >= sizeof(host->name)) {
+    if (name_len == 0) {
         return sl_err_set(SL_EINVAL, "state URL '%s': a host has no name", url);
+    }
+    if (name_len >= sizeof(host->name)) {
+        return sl_err_set(SL_EINVAL, "state URL: host '%.40s...' has more than %zu characters",
+                          name, sizeof(host->name) - 1);
     }
     for (size_t i = 0; i < name_len; i++) {
         if (name[i] <= ' ' || name[i] > '~' || strchr("@?#[]\\", name[i]) != NULL) {

@@ -2,11 +2,13 @@
 /* The HTTP server over real sockets: what it takes, what it refuses, and proofs of the secret. */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -329,6 +331,24 @@ test_addresses_that_are_refused(void **state)
     sl_http_server_stop(server);
 }
 
+static void
+test_without_descriptors_the_error_says_so(void **state)
+{
+    (void)state;
+    struct sl_http_server *server = server_new(NULL, 0);
+    sl_http_server_stop(server);
+    struct sl_http_server_options options = {
+        .listen = "127.0.0.1:0", .handle = echo, .ctx = &handled};
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int rc = sl_http_server_start(&options, &server);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, SL_ESYS);
+    assert_non_null(strstr(sl_err_last()->msg, strerror(EMFILE)));
+}
+
 int
 main(void)
 {
@@ -340,6 +360,7 @@ main(void)
         cmocka_unit_test(test_damaged_requests_do_no_harm),
         cmocka_unit_test(test_a_secret_must_be_proven),
         cmocka_unit_test(test_addresses_that_are_refused),
+        cmocka_unit_test(test_without_descriptors_the_error_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,23 @@ test_parse_reads_the_three_schemes(void **state)
 }
 
 static void
+test_parse_says_that_a_host_name_is_too_long(void **state)
+{
+    (void)state;
+    struct sl_state_url url;
+    struct sl_buf text = {0};
+    sl_buf_append_str(&text, "zookeeper://");
+    for (size_t i = 0; i < sizeof(url.hosts[0].name); i++) {
+        sl_buf_append_u8(&text, 'h');
+    }
+    sl_buf_append_str(&text, ":2181");
+    assert_int_equal(sl_state_url_parse(sl_buf_str(&text), &url), SL_EINVAL);
+    assert_non_null(strstr(sl_err_last()->msg, "host 'hhh"));
+    assert_non_null(strstr(sl_err_last()->msg, "more than"));
+    sl_buf_destroy(&text);
+}
+
+static void
 test_parse_refuses_everything_else(void **state)
 {
     (void)state;
@@ -161,6 +178,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_reads_the_three_schemes),
+        cmocka_unit_test(test_parse_says_that_a_host_name_is_too_long),
         cmocka_unit_test(test_parse_refuses_everything_else),
         cmocka_unit_test(test_open_new_opens_a_store_of_its_own_in_memory),
         cmocka_unit_test(test_layout_paths_are_paths),
