@@ -9,12 +9,6 @@
 static const struct sl_pb_limits opening_limits = {.max_size = SL_FRAME_HELLO_MAX,
                                                    .max_fields = 64};
 
-static char *
-text_or_empty(const char *text)
-{
-    return text != NULL ? SL_PB_MUTABLE(text) : SL_PB_MUTABLE("");
-}
-
 void
 sl__rpc_encode_challenge(const struct sl__rpc_hello *hello, struct sl_buf *out)
 {
@@ -32,9 +26,9 @@ sl__rpc_encode_hello(const struct sl__rpc_hello *hello, struct sl_buf *out)
     message.version = hello->version;
     message.min_version = hello->min_version;
     message.nonce = (ProtobufCBinaryData){SL__RPC_NONCE_SIZE, SL_PB_MUTABLE(hello->nonce)};
-    message.role = text_or_empty(hello->role);
-    message.name = text_or_empty(hello->name);
-    message.cluster = text_or_empty(hello->cluster);
+    message.role = sl_pb_text(hello->role);
+    message.name = sl_pb_text(hello->name);
+    message.cluster = sl_pb_text(hello->cluster);
     sl_message_pack(&message.base, out);
 }
 
@@ -43,8 +37,8 @@ sl__rpc_encode_welcome(const struct sl__rpc_hello *hello, struct sl_buf *out)
 {
     Streamlua__RpcWelcome message = STREAMLUA__RPC_WELCOME__INIT;
     message.version = hello->version;
-    message.role = text_or_empty(hello->role);
-    message.name = text_or_empty(hello->name);
+    message.role = sl_pb_text(hello->role);
+    message.name = sl_pb_text(hello->name);
     sl_message_pack(&message.base, out);
 }
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "state.pb-c.h"
 #include "state/path.h"
-#include "wire/pb_check.h"
+#include "wire/message.h"
 
 static const struct sl_pb_limits limits = {
     .max_size = SL_LOG_FRAME_BYTES_MAX,
@@ -22,8 +22,8 @@ effect_to_message(const struct sl_tree_effect *effect, Streamlua__StateLogEffect
         effect->kind == SL_STATE_CREATE ? STREAMLUA__STATE_LOG_KIND__STATE_LOG_KIND_CREATE
         : effect->kind == SL_STATE_SET  ? STREAMLUA__STATE_LOG_KIND__STATE_LOG_KIND_SET
                                         : STREAMLUA__STATE_LOG_KIND__STATE_LOG_KIND_DELETE;
-    message->path = (char *)(uintptr_t)effect->path;
-    message->data.data = (uint8_t *)(uintptr_t)effect->data;
+    message->path = SL_PB_MUTABLE(effect->path);
+    message->data.data = SL_PB_MUTABLE(effect->data);
     message->data.len = effect->size;
     message->session = effect->owner;
 }
@@ -94,27 +94,12 @@ sl_log_append(struct sl_buf *payload, const struct sl_log_record *record)
         node_to_message(record->nodes[i], &nodes[i]);
     }
     message.n_sessions = record->session_count;
-    message.sessions = (uint64_t *)(uintptr_t)record->sessions;
+    message.sessions = SL_PB_MUTABLE(record->sessions);
     /* Frames with one record each, one behind the other, are a frame with all of them. */
     frame.n_records = 1;
     frame.records = messages;
-    size_t size = streamlua__state_log_frame__get_packed_size(&frame);
-    streamlua__state_log_frame__pack(&frame, sl_buf_reserve(payload, size));
-    sl_buf_commit(payload, size);
+    sl_message_pack(&frame.base, payload);
     sl_arena_destroy(&arena);
-}
-
-static void *
-arena_take(void *arena, size_t size)
-{
-    return sl_arena_alloc(arena, size);
-}
-
-static void
-arena_give(void *arena, void *ptr)
-{
-    (void)arena;
-    (void)ptr;
 }
 
 static int
@@ -223,17 +208,12 @@ record_from_message(const Streamlua__StateLogRecord *message, sl_log_record_fn f
 int
 sl_log_decode(const uint8_t *payload, size_t size, sl_log_record_fn fn, void *ctx)
 {
-    int rc = sl_pb_check(&streamlua__state_log_frame__descriptor, payload, size, &limits);
-    if (rc != 0) {
-        return rc;
-    }
     struct sl_arena arena;
+    ProtobufCMessage *base = NULL;
     sl_arena_create(&arena, 0, 0);
-    ProtobufCAllocator allocator = {arena_take, arena_give, &arena};
-    Streamlua__StateLogFrame *frame = streamlua__state_log_frame__unpack(&allocator, size, payload);
-    if (frame == NULL) {
-        rc = sl_err_set(SL_EPROTO, "malformed frame");
-    }
+    int rc = sl_message_unpack(&streamlua__state_log_frame__descriptor, payload, size, &limits,
+                               &arena, &base);
+    const Streamlua__StateLogFrame *frame = (const Streamlua__StateLogFrame *)base;
     for (size_t i = 0; rc == 0 && i < frame->n_records; i++) {
         rc = record_from_message(frame->records[i], fn, ctx);
     }

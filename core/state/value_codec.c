@@ -7,49 +7,21 @@
 #include "base/err.h"
 #include "state.pb-c.h"
 #include "state/types.h"
-#include "wire/pb_check.h"
+#include "wire/message.h"
 
 static const struct sl_pb_limits limits = {
     .max_size = SL_STATE_NODE_BYTES_MAX,
     .max_fields = 256,
 };
 
-static void *
-arena_take(void *arena, size_t size)
-{
-    return sl_arena_alloc(arena, size);
-}
-
-static void
-arena_give(void *arena, void *ptr)
-{
-    (void)arena;
-    (void)ptr;
-}
-
-static void
-pack(const ProtobufCMessage *message, struct sl_buf *out)
-{
-    size_t size = protobuf_c_message_get_packed_size(message);
-    protobuf_c_message_pack(message, sl_buf_reserve(out, size));
-    sl_buf_commit(out, size);
-}
-
 /* The message in an arena of the caller's; NULL with an error. */
 static void *
 unpack(const ProtobufCMessageDescriptor *descriptor, struct sl_arena *arena, const uint8_t *data,
        size_t size)
 {
-    if (sl_pb_check(descriptor, data, size, &limits) != 0) {
-        sl_err_wrap("decode a %s", descriptor->short_name);
-        return NULL;
-    }
-    ProtobufCAllocator allocator = {arena_take, arena_give, arena};
-    ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, &allocator, size, data);
-    if (message == NULL) {
-        sl_err_set(SL_EPROTO, "malformed %s", descriptor->short_name);
-    }
-    return message;
+    ProtobufCMessage *message = NULL;
+    return sl_message_unpack(descriptor, data, size, &limits, arena, &message) == 0 ? message
+                                                                                    : NULL;
 }
 
 void
@@ -58,20 +30,20 @@ sl_state_envelope_encode(const struct sl_state_envelope *envelope, struct sl_buf
     Streamlua__StateValue message = STREAMLUA__STATE_VALUE__INIT;
     Streamlua__StateManifest manifest = STREAMLUA__STATE_MANIFEST__INIT;
     message.format = SL_STATE_FORMAT;
-    message.writer.data = (uint8_t *)envelope->writer;
+    message.writer.data = SL_PB_MUTABLE(envelope->writer);
     message.writer.len = SL_STATE_WRITER_BYTES;
     message.attempt = envelope->attempt;
     if (envelope->manifest.count > 0) {
-        manifest.id = (char *)envelope->manifest.id;
+        manifest.id = SL_PB_MUTABLE(envelope->manifest.id);
         manifest.count = envelope->manifest.count;
         manifest.size_bytes = envelope->manifest.size_bytes;
         manifest.hash = envelope->manifest.hash;
         message.manifest = &manifest;
     } else {
-        message.value.data = (uint8_t *)envelope->value;
+        message.value.data = SL_PB_MUTABLE(envelope->value);
         message.value.len = envelope->size;
     }
-    pack(&message.base, out);
+    sl_message_pack(&message.base, out);
 }
 
 static int
@@ -132,11 +104,11 @@ void
 sl_state_owner_encode(const struct sl_state_owner *owner, struct sl_buf *out)
 {
     Streamlua__StateLockOwner message = STREAMLUA__STATE_LOCK_OWNER__INIT;
-    message.name = (char *)owner->name;
-    message.host = (char *)owner->host;
+    message.name = SL_PB_MUTABLE(owner->name);
+    message.host = SL_PB_MUTABLE(owner->host);
     message.pid = owner->pid;
     message.wall_ms = owner->wall_ms;
-    pack(&message.base, out);
+    sl_message_pack(&message.base, out);
 }
 
 int
@@ -164,10 +136,10 @@ void
 sl_state_leader_info_encode(const struct sl_state_leader_info *info, struct sl_buf *out)
 {
     Streamlua__StateLeader message = STREAMLUA__STATE_LEADER__INIT;
-    message.id = (char *)info->id;
-    message.address = (char *)info->address;
+    message.id = SL_PB_MUTABLE(info->id);
+    message.address = SL_PB_MUTABLE(info->address);
     message.token = info->token;
-    pack(&message.base, out);
+    sl_message_pack(&message.base, out);
 }
 
 int

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "topology.pb-c.h"
-#include "wire/pb_check.h"
+#include "wire/message.h"
 
 static const struct sl_pb_limit counts[] = {
     {&streamlua__topology__descriptor, 4, SL_TOPOLOGY_COMPONENTS_MAX},
@@ -23,20 +23,6 @@ static const struct sl_pb_limits limits = {
     .counts = counts,
     .count_limits = sizeof(counts) / sizeof(counts[0]),
 };
-
-/* protobuf-c takes its memory from an arena, which is freed whole. */
-static void *
-arena_take(void *arena, size_t size)
-{
-    return sl_arena_alloc(arena, size);
-}
-
-static void
-arena_give(void *arena, void *ptr)
-{
-    (void)arena;
-    (void)ptr;
-}
 
 static void
 stream_to_message(const struct sl_topology_stream *stream, Streamlua__TopologyStream *message)
@@ -128,7 +114,7 @@ sl_topology_encode(const struct sl_topology *topology, struct sl_buf *out)
     sl_arena_create(&arena, 0, 0);
     Streamlua__Topology message;
     topology_to_message(&arena, topology, &message);
-    size_t size = streamlua__topology__get_packed_size(&message);
+    size_t size = protobuf_c_message_get_packed_size(&message.base);
     size_t start = out->size;
     int rc = 0;
     if (size > SL_TOPOLOGY_BYTES_MAX) {
@@ -136,7 +122,7 @@ sl_topology_encode(const struct sl_topology *topology, struct sl_buf *out)
                         topology->name, size, SL_TOPOLOGY_BYTES_MAX);
         goto out;
     }
-    sl_buf_commit(out, streamlua__topology__pack(&message, sl_buf_reserve(out, size)));
+    sl_message_pack(&message.base, out);
     /* Whatever is written can be read again: the reader's own check is the judge. */
     rc = sl_pb_check(&streamlua__topology__descriptor, out->data + start, size, &limits);
     if (rc != 0) {
@@ -229,20 +215,16 @@ settings_from_message(struct sl_topology *topology, const Streamlua__Topology *m
 struct sl_topology *
 sl_topology_decode_new(const uint8_t *data, size_t size)
 {
-    if (sl_pb_check(&streamlua__topology__descriptor, data, size, &limits) != 0) {
-        sl_err_wrap("decode a topology");
-        return NULL;
-    }
     struct sl_arena arena;
-    sl_arena_create(&arena, 0, 0);
-    ProtobufCAllocator allocator = {arena_take, arena_give, &arena};
     struct sl_topology *topology = NULL;
-    int rc = 0;
-    Streamlua__Topology *message = streamlua__topology__unpack(&allocator, size, data);
-    if (message == NULL) {
-        rc = sl_err_set(SL_EPROTO, "malformed topology");
+    ProtobufCMessage *base = NULL;
+    sl_arena_create(&arena, 0, 0);
+    int rc =
+        sl_message_unpack(&streamlua__topology__descriptor, data, size, &limits, &arena, &base);
+    if (rc != 0) {
         goto out;
     }
+    const Streamlua__Topology *message = (const Streamlua__Topology *)base;
     if (message->format != SL_TOPOLOGY_FORMAT) {
         rc = sl_err_set(SL_EPROTO, "topology of format %u; this release reads format %d",
                         message->format, SL_TOPOLOGY_FORMAT);
