@@ -24,9 +24,6 @@ double sl_keyed_size(const struct sl_keyed *state);
 /* Returns the bytes that all entries take outside the Lua heap. */
 double sl_keyed_memory(const struct sl_keyed *state);
 
-/* Returns the number of key groups. */
-uint32_t sl_keyed_groups(const struct sl_keyed *state);
-
 /* Returns the state's places, which live as long as the state; NULL for NULL. */
 const struct sl_keyed_places *sl_keyed_places(const struct sl_keyed *state);
 

@@ -100,12 +100,6 @@ sl_keyed_memory(const struct sl_keyed *state)
     return state != NULL ? (double)state->bytes : 0;
 }
 
-uint32_t
-sl_keyed_groups(const struct sl_keyed *state)
-{
-    return state != NULL ? state->key_groups : 0;
-}
-
 const struct sl_keyed_places *
 sl_keyed_places(const struct sl_keyed *state)
 {

@@ -101,9 +101,6 @@ int32_t sl_abi_streaming_checkpoint_dir(struct sl_streaming *context, const char
 /* Sets the remember duration of all outputs. SL_ECONFLICT when called twice or after start. */
 int32_t sl_abi_streaming_remember(struct sl_streaming *context, int64_t remember_ms);
 
-/* Adds a setting to what checkpoints store; the last value of a key counts. */
-int32_t sl_abi_streaming_setting(struct sl_streaming *context, const char *key, const char *value);
-
 /*
  * Adds a stream to the graph (its fields up to flags; parents must exist). Returns its number,
  * from 0. SL_ECONFLICT after start or stop (the text says which) and for a restored context,
@@ -183,9 +180,6 @@ const struct sl_streaming_report *sl_abi_streaming_report(struct sl_streaming *c
 
 /* Returns the zero time, UNKNOWN before start. */
 double sl_abi_streaming_zero_time(struct sl_streaming *context);
-
-/* Returns the clock time of the next tick of the batch timer, or UNKNOWN. */
-double sl_abi_streaming_next_tick(struct sl_streaming *context);
 
 /* Returns 1 when no batch is being generated, waits or runs, else 0. */
 int32_t sl_abi_streaming_is_idle(struct sl_streaming *context);
@@ -320,9 +314,6 @@ void sl_abi_block_generator_stop(struct sl_block_generator *generator);
 /* Sets the rate (records per second); rate <= 0 is ignored. Any thread. */
 void sl_abi_block_generator_rate(struct sl_block_generator *generator, double rate);
 
-/* Returns the rate in force, UNKNOWN when there is none. Any thread. */
-double sl_abi_block_generator_limit(struct sl_block_generator *generator);
-
 /*
  * Opens the log in a directory; nothing is made on disk before the first write. rolling_ms > 0. To
  * be closed with sl_abi_wal_free.
@@ -358,11 +349,3 @@ void sl_abi_checkpoint_get(const struct sl_checkpoint *checkpoint, struct sl_che
 /* Stores pending batch `index`, in order of time, in *time. */
 int32_t sl_abi_checkpoint_pending(const struct sl_checkpoint *checkpoint, int32_t index,
                                   int64_t *time);
-
-/* Stores node `index` in *out. */
-int32_t sl_abi_checkpoint_node(const struct sl_checkpoint *checkpoint, int32_t index,
-                               struct sl_checkpoint_node *out);
-
-/* Stores the name and value of setting `index`. */
-int32_t sl_abi_checkpoint_setting(const struct sl_checkpoint *checkpoint, int32_t index,
-                                  const char **key, const char **value);

@@ -219,12 +219,6 @@ sl_abi_streaming_zero_time(struct sl_streaming *context)
     return context != NULL ? (double)sl_streaming_zero_time(context) : SL_STREAMING_UNKNOWN;
 }
 
-double
-sl_abi_streaming_next_tick(struct sl_streaming *context)
-{
-    return context != NULL ? (double)sl_streaming_next_tick(context) : SL_STREAMING_UNKNOWN;
-}
-
 int32_t
 sl_abi_streaming_is_idle(struct sl_streaming *context)
 {
@@ -264,14 +258,6 @@ sl_abi_streaming_remember(struct sl_streaming *context, int64_t remember_ms)
 {
     int rc = need(context != NULL, "a context");
     return rc == 0 ? sl_streaming_remember(context, remember_ms) : rc;
-}
-
-int32_t
-sl_abi_streaming_setting(struct sl_streaming *context, const char *key, const char *value)
-{
-    int rc =
-        need(context != NULL && key != NULL && value != NULL, "a context and a key with a value");
-    return rc == 0 ? sl_streaming_setting(context, key, value) : rc;
 }
 
 int32_t
@@ -584,13 +570,6 @@ sl_abi_block_generator_rate(struct sl_block_generator *generator, double rate)
     }
 }
 
-double
-sl_abi_block_generator_limit(struct sl_block_generator *generator)
-{
-    double rate = generator != NULL ? sl_block_generator_limit(generator) : 0;
-    return rate > 0 ? rate : SL_STREAMING_UNKNOWN;
-}
-
 struct sl_wal *
 sl_abi_wal_new(const char *dir, int64_t rolling_ms)
 {
@@ -679,8 +658,6 @@ sl_abi_checkpoint_get(const struct sl_checkpoint *checkpoint, struct sl_checkpoi
         .script_hash = checkpoint->script_hash,
         .extra = checkpoint->extra,
         .extra_len = (int64_t)checkpoint->extra_len,
-        .node_count = (int32_t)checkpoint->stream_count,
-        .setting_count = (int32_t)checkpoint->setting_count,
         .pending_count = (int32_t)checkpoint->pending_count,
     };
 }
@@ -693,38 +670,6 @@ sl_abi_checkpoint_pending(const struct sl_checkpoint *checkpoint, int32_t index,
                   "a checkpoint, the index of a pending batch and a place for it");
     if (rc == 0) {
         *time = checkpoint->pending[index];
-    }
-    return rc;
-}
-
-int32_t
-sl_abi_checkpoint_node(const struct sl_checkpoint *checkpoint, int32_t index,
-                       struct sl_checkpoint_node *out)
-{
-    int rc = need(checkpoint != NULL && out != NULL && index >= 0 &&
-                      (size_t)index < checkpoint->stream_count,
-                  "a checkpoint, the index of a stream and a place for it");
-    if (rc == 0) {
-        const struct sl_checkpoint_stream *stream = &checkpoint->streams[index];
-        *out = (struct sl_checkpoint_node){
-            .name = stream->name,
-            .saved_count = (int32_t)stream->saved_count,
-            .flags = stream->flags,
-        };
-    }
-    return rc;
-}
-
-int32_t
-sl_abi_checkpoint_setting(const struct sl_checkpoint *checkpoint, int32_t index, const char **key,
-                          const char **value)
-{
-    int rc = need(checkpoint != NULL && key != NULL && value != NULL && index >= 0 &&
-                      (size_t)index < checkpoint->setting_count,
-                  "a checkpoint, the index of a setting and places for it");
-    if (rc == 0) {
-        *key = checkpoint->settings[index].key;
-        *value = checkpoint->settings[index].value;
     }
     return rc;
 }

@@ -53,9 +53,6 @@ const char *sl_abi_topology_problem_name(int32_t code);
 /* Returns "spout", "bolt", "state_spout" or "system"; NULL for other numbers. */
 const char *sl_abi_component_kind_name(int32_t kind);
 
-/* Returns the name of a grouping such as "local_or_shuffle"; NULL for other numbers. */
-const char *sl_abi_grouping_kind_name(int32_t grouping);
-
 /*
  * Writes the place of every component in the graph; count must be the number of components. Returns
  * 0 or SL_EINVAL.
@@ -79,9 +76,6 @@ int32_t sl_abi_topology_task_ranges(const struct sl_topology *topology,
 /* Returns the number of key groups of a topology: config key_groups or the default; or SL_EINVAL.
  */
 int32_t sl_abi_topology_key_groups(const struct sl_topology *topology);
-
-/* Returns the default number of key groups for the largest parallelism, or SL_EINVAL below 1. */
-int32_t sl_abi_key_groups_default(int32_t largest_parallelism);
 
 /*
  * Writes the first owner (a task id) of each of group_count groups: contiguous ranges in the order

@@ -144,12 +144,6 @@ sl_abi_component_kind_name(int32_t kind)
     return sl_component_kind_name(kind);
 }
 
-const char *
-sl_abi_grouping_kind_name(int32_t grouping)
-{
-    return sl_grouping_kind_name(grouping);
-}
-
 int32_t
 sl_abi_topology_places(const struct sl_topology *topology, struct sl_topology_place *places,
                        int32_t count)
@@ -196,15 +190,6 @@ sl_abi_topology_key_groups(const struct sl_topology *topology)
 {
     uint32_t groups = topology != NULL ? sl_topology_key_groups(topology) : 0;
     return groups != 0 ? (int32_t)groups : refuse("config key_groups is no number of key groups");
-}
-
-int32_t
-sl_abi_key_groups_default(int32_t largest_parallelism)
-{
-    if (largest_parallelism < 1) {
-        return refuse("parallelism is at least 1");
-    }
-    return (int32_t)sl_key_groups_default((uint32_t)largest_parallelism);
 }
 
 int32_t

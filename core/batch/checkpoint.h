@@ -35,11 +35,6 @@ struct sl_checkpoint_stream {
     size_t saved_count;
 };
 
-struct sl_checkpoint_setting {
-    const char *key;
-    const char *value;
-};
-
 /* Everything it points to lies in its arena. */
 struct sl_checkpoint {
     struct sl_arena arena;
@@ -54,8 +49,6 @@ struct sl_checkpoint {
     size_t pending_count;
     struct sl_checkpoint_stream *streams;
     size_t stream_count;
-    struct sl_checkpoint_setting *settings;
-    size_t setting_count;
     const uint8_t *extra;
     size_t extra_len;
 };

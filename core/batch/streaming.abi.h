@@ -322,18 +322,7 @@ struct sl_checkpoint_info {
     /* The driver's own section. */
     const uint8_t *extra;
     int64_t extra_len;
-    int32_t node_count;
-    int32_t setting_count;
     int32_t pending_count;
-};
-
-/* A node of a checkpoint. */
-struct sl_checkpoint_node {
-    const char *name;
-    /* Saved datasets. */
-    int32_t saved_count;
-    /* enum sl_streaming_node_flag. */
-    uint32_t flags;
 };
 
 /* A recurring timer, a read checkpoint, a block generator, a rate estimator, a write-ahead log. */

@@ -162,11 +162,6 @@ sl_streaming_free(struct sl_streaming *self)
         sl_checkpoint_writer_destroy(self->writer);
         sl_free(self->writer);
     }
-    for (size_t i = 0; i < self->settings.count; i++) {
-        sl_free(self->settings.items[i].key);
-        sl_free(self->settings.items[i].value);
-    }
-    sl_vec_destroy(&self->settings);
     free_receivers(self);
     free_reports(self);
     sl_job_set_free(self->generating);
@@ -284,24 +279,6 @@ sl_streaming_remember(struct sl_streaming *self, int64_t remember_ms)
     }
     unlock(self);
     return rc;
-}
-
-int
-sl_streaming_setting(struct sl_streaming *self, const char *key, const char *value)
-{
-    lock(self);
-    for (size_t i = 0; i < self->settings.count; i++) {
-        if (strcmp(self->settings.items[i].key, key) == 0) {
-            sl_free(self->settings.items[i].value);
-            self->settings.items[i].value = sl_strdup(value);
-            goto out;
-        }
-    }
-    struct sl__setting setting = {sl_strdup(key), sl_strdup(value)};
-    sl_vec_push(&self->settings, setting);
-out:
-    unlock(self);
-    return 0;
 }
 
 static void

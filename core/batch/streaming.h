@@ -40,7 +40,6 @@ void sl_streaming_options_default(struct sl_streaming_options *options);
 int sl_streaming_state(struct sl_streaming *self);
 int sl_streaming_checkpoint_dir(struct sl_streaming *self, const char *dir);
 int sl_streaming_remember(struct sl_streaming *self, int64_t remember_ms);
-int sl_streaming_setting(struct sl_streaming *self, const char *key, const char *value);
 int32_t sl_streaming_node_add(struct sl_streaming *self, const struct sl_streaming_node *node);
 int sl_streaming_node_name(struct sl_streaming *self, int32_t node, const char *name);
 int sl_streaming_node_remember(struct sl_streaming *self, int32_t node, int64_t ms);

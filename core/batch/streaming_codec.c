@@ -208,15 +208,6 @@ checkpoint_to_message(struct sl_arena *arena, const struct sl_checkpoint *checkp
     for (size_t i = 0; i < checkpoint->stream_count; i++) {
         message->nodes[i] = node_to_message(arena, &checkpoint->streams[i]);
     }
-    message->n_settings = checkpoint->setting_count;
-    message->settings = sl_arena_calloc(arena, checkpoint->setting_count, sizeof(void *));
-    for (size_t i = 0; i < checkpoint->setting_count; i++) {
-        Streamlua__StreamingSetting *setting = sl_arena_alloc(arena, sizeof(*setting));
-        streamlua__streaming_setting__init(setting);
-        setting->key = bytes_of(checkpoint->settings[i].key);
-        setting->value = bytes_of(checkpoint->settings[i].value);
-        message->settings[i] = setting;
-    }
 }
 
 int
@@ -266,9 +257,12 @@ sl_checkpoint_decode(const uint8_t *bytes, size_t len, struct sl_checkpoint *out
         return rc;
     }
     const Streamlua__StreamingCheckpoint *message = (const Streamlua__StreamingCheckpoint *)base;
-    if (message->format != SL_CHECKPOINT_FORMAT || message->batch_ms <= 0) {
+    if (message->format != SL_CHECKPOINT_FORMAT) {
         return sl_err_set(SL_EPROTO, "it is of format %u; this version reads format %d",
                           message->format, SL_CHECKPOINT_FORMAT);
+    }
+    if (message->batch_ms <= 0) {
+        return sl_err_set(SL_EPROTO, "its batch interval is %lld ms", (long long)message->batch_ms);
     }
     out->name = text_of(arena, message->name);
     out->script = text_of(arena, message->script);
@@ -284,12 +278,6 @@ sl_checkpoint_decode(const uint8_t *bytes, size_t len, struct sl_checkpoint *out
     out->streams = sl_arena_calloc(arena, message->n_nodes, sizeof(out->streams[0]));
     for (size_t i = 0; i < message->n_nodes; i++) {
         read_node(arena, message->nodes[i], &out->streams[i]);
-    }
-    out->setting_count = message->n_settings;
-    out->settings = sl_arena_calloc(arena, message->n_settings, sizeof(out->settings[0]));
-    for (size_t i = 0; i < message->n_settings; i++) {
-        out->settings[i] = (struct sl_checkpoint_setting){
-            text_of(arena, message->settings[i]->key), text_of(arena, message->settings[i]->value)};
     }
     return 0;
 }

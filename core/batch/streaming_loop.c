@@ -456,13 +456,6 @@ fill_checkpoint(const struct sl_streaming *self, struct sl_checkpoint *checkpoin
     for (size_t i = 0; i < checkpoint->stream_count; i++) {
         fill_stream(&checkpoint->arena, self->graph.nodes.items[i], &checkpoint->streams[i]);
     }
-    checkpoint->setting_count = self->settings.count;
-    checkpoint->settings = sl_arena_calloc(&checkpoint->arena, checkpoint->setting_count,
-                                           sizeof(checkpoint->settings[0]));
-    for (size_t i = 0; i < checkpoint->setting_count; i++) {
-        checkpoint->settings[i] = (struct sl_checkpoint_setting){self->settings.items[i].key,
-                                                                 self->settings.items[i].value};
-    }
 }
 
 int

@@ -59,11 +59,6 @@ struct sl__worker {
     int32_t slots;
 };
 
-struct sl__setting {
-    char *key;
-    char *value;
-};
-
 struct sl_streaming {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -74,7 +69,6 @@ struct sl_streaming {
     const struct sl_clock *clock;
     bool is_manual;
     enum sl_streaming_state state;
-    SL_VEC(struct sl__setting) settings;
 
     struct sl_graph graph;
     struct sl_recurring_timer timer;

@@ -60,9 +60,6 @@ bool sl_sim_run_until(struct sl_sim *sim, bool (*done)(void *ctx), void *ctx, ui
 /* Of everything that happened so far. */
 uint64_t sl_sim_trace_hash(const struct sl_sim *sim);
 
-/* The generator of the run, for faults that the test draws. */
-struct sl_random *sl_sim_random(struct sl_sim *sim);
-
 /* Cuts and heals one direction between two hosts. */
 void sl_sim_cut(struct sl_sim *sim, const char *from, const char *to);
 void sl_sim_heal(struct sl_sim *sim, const char *from, const char *to);

@@ -349,12 +349,6 @@ sl_sim_trace_hash(const struct sl_sim *sim)
     return sim->trace_hash;
 }
 
-struct sl_random *
-sl_sim_random(struct sl_sim *sim)
-{
-    return &sim->random;
-}
-
 static void
 deliver_signal(struct sim_loop *loop, int number)
 {

@@ -200,12 +200,6 @@ sl_stream_peer(const struct sl_stream *stream)
     return stream->peer;
 }
 
-struct sl_loop *
-sl_stream_loop(const struct sl_stream *stream)
-{
-    return stream->loop;
-}
-
 int
 sl_listener_open(struct sl_loop *loop, const struct sl_address *address,
                  const struct sl_listener_handler *handler, void *ctx,

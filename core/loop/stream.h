@@ -87,9 +87,6 @@ void sl_stream_finish(struct sl_stream *stream);
 /* The peer as text ("127.0.0.1:40312", "unix:"); lives as long as the stream. */
 const char *sl_stream_peer(const struct sl_stream *stream);
 
-/* The loop of the stream. */
-struct sl_loop *sl_stream_loop(const struct sl_stream *stream);
-
 struct sl_listener_handler {
     /* A new connection. Call sl_stream_accept, or sl_stream_close to refuse it. */
     void (*on_accept)(void *ctx, struct sl_stream *stream);

@@ -90,12 +90,6 @@ sl_registration_free(struct sl_registration *self)
     sl_free(self);
 }
 
-uint32_t
-sl_registration_attempt(const struct sl_registration *self)
-{
-    return self->attempt;
-}
-
 struct sl_rpc_gateway *
 sl_registration_take_gateway(struct sl_registration *self)
 {

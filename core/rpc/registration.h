@@ -82,8 +82,5 @@ void sl_registration_cancel(struct sl_registration *registration);
 /* Cancels and frees. NULL is fine. */
 void sl_registration_free(struct sl_registration *registration);
 
-/* The attempt under way, 0 before the first. */
-uint32_t sl_registration_attempt(const struct sl_registration *registration);
-
 /* The gateway that succeeded, which the caller now owns; only after SUCCESS, once. */
 struct sl_rpc_gateway *sl_registration_take_gateway(struct sl_registration *registration);

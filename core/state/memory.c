@@ -558,12 +558,6 @@ sl_memory_server_tree(const struct sl_memory_server *self)
     return &self->tree;
 }
 
-uint64_t
-sl_memory_server_session_count(const struct sl_memory_server *self)
-{
-    return self->sessions.count;
-}
-
 /*
  * The client
  */

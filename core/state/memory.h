@@ -45,7 +45,6 @@ void sl_memory_server_set_serving(struct sl_memory_server *self, bool is_serving
 
 /* The nodes, for a test's look. */
 const struct sl_tree *sl_memory_server_tree(const struct sl_memory_server *self);
-uint64_t sl_memory_server_session_count(const struct sl_memory_server *self);
 
 /* A client on its own executor (its node's clock), for sl_state_store_new. */
 struct sl_state_backend *sl_memory_backend_new(struct sl_memory_server *server,

@@ -696,15 +696,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field script_hash ffi.cdata*
 ---@field extra ffi.cdata*
 ---@field extra_len ffi.cdata*
----@field node_count integer
----@field setting_count integer
 ---@field pending_count integer
-
---- A node of a checkpoint.
----@class sl_checkpoint_node: ffi.cdata*
----@field name ffi.cdata*
----@field saved_count integer
----@field flags integer
 
 --- A recurring timer, a read checkpoint, a block generator, a rate estimator, a write-ahead log.
 ---@class sl_recurring_timer: ffi.cdata*
@@ -1364,11 +1356,6 @@ function C.sl_abi_topology_problem_name(code) end
 ---@return ffi.cdata*
 function C.sl_abi_component_kind_name(kind) end
 
---- Returns the name of a grouping such as "local_or_shuffle"; NULL for other numbers.
----@param grouping integer
----@return ffi.cdata*
-function C.sl_abi_grouping_kind_name(grouping) end
-
 --- Writes the place of every component in the graph; count must be the number of components. Returns
 --- 0 or SL_EINVAL.
 ---@param topology sl_topology|ffi.cdata*
@@ -1396,11 +1383,6 @@ function C.sl_abi_topology_task_ranges(topology, ranges, count) end
 ---@param topology sl_topology|ffi.cdata*
 ---@return integer
 function C.sl_abi_topology_key_groups(topology) end
-
---- Returns the default number of key groups for the largest parallelism, or SL_EINVAL below 1.
----@param largest_parallelism integer
----@return integer
-function C.sl_abi_key_groups_default(largest_parallelism) end
 
 --- Writes the first owner (a task id) of each of group_count groups: contiguous ranges in the order
 --- of the task_count tasks, equal within 1. Returns 0 or SL_EINVAL.
@@ -1559,11 +1541,6 @@ function C.sl_keyed_size(state) end
 ---@param state sl_keyed|ffi.cdata*
 ---@return number
 function C.sl_keyed_memory(state) end
-
---- Returns the number of key groups.
----@param state sl_keyed|ffi.cdata*
----@return integer
-function C.sl_keyed_groups(state) end
 
 --- Returns the state's places, which live as long as the state; NULL for NULL.
 ---@param state sl_keyed|ffi.cdata*
@@ -2471,13 +2448,6 @@ function C.sl_abi_streaming_checkpoint_dir(context, dir) end
 ---@return integer
 function C.sl_abi_streaming_remember(context, remember_ms) end
 
---- Adds a setting to what checkpoints store; the last value of a key counts.
----@param context sl_streaming|ffi.cdata*
----@param key string|ffi.cdata*
----@param value string|ffi.cdata*
----@return integer
-function C.sl_abi_streaming_setting(context, key, value) end
-
 --- Adds a stream to the graph (its fields up to flags; parents must exist). Returns its number,
 --- from 0. SL_ECONFLICT after start or stop (the text says which) and for a restored context,
 --- SL_EEXIST for a name that is taken, SL_EINVAL for a slide or window that is no multiple of its
@@ -2598,11 +2568,6 @@ function C.sl_abi_streaming_report(context) end
 ---@param context sl_streaming|ffi.cdata*
 ---@return number
 function C.sl_abi_streaming_zero_time(context) end
-
---- Returns the clock time of the next tick of the batch timer, or UNKNOWN.
----@param context sl_streaming|ffi.cdata*
----@return number
-function C.sl_abi_streaming_next_tick(context) end
 
 --- Returns 1 when no batch is being generated, waits or runs, else 0.
 ---@param context sl_streaming|ffi.cdata*
@@ -2815,11 +2780,6 @@ function C.sl_abi_block_generator_stop(generator) end
 ---@param rate number
 function C.sl_abi_block_generator_rate(generator, rate) end
 
---- Returns the rate in force, UNKNOWN when there is none. Any thread.
----@param generator sl_block_generator|ffi.cdata*
----@return number
-function C.sl_abi_block_generator_limit(generator) end
-
 --- Opens the log in a directory; nothing is made on disk before the first write. rolling_ms > 0. To
 --- be closed with sl_abi_wal_free.
 ---@param dir string|ffi.cdata*
@@ -2874,21 +2834,6 @@ function C.sl_abi_checkpoint_get(checkpoint, out) end
 ---@param time ffi.cdata*
 ---@return integer
 function C.sl_abi_checkpoint_pending(checkpoint, index, time) end
-
---- Stores node `index` in *out.
----@param checkpoint sl_checkpoint|ffi.cdata*
----@param index integer
----@param out sl_checkpoint_node|ffi.cdata*
----@return integer
-function C.sl_abi_checkpoint_node(checkpoint, index, out) end
-
---- Stores the name and value of setting `index`.
----@param checkpoint sl_checkpoint|ffi.cdata*
----@param index integer
----@param key ffi.cdata*
----@param value ffi.cdata*
----@return integer
-function C.sl_abi_checkpoint_setting(checkpoint, index, key, value) end
 
 --- Makes a crew of `members` (>= 1); NULL with SL_EINVAL. Free it with sl_abi_crew_free.
 ---@param members integer

@@ -78,7 +78,6 @@ encode(int64_t time, struct sl_buf *out)
         {"in", SL_STREAMING_INPUT, NULL, 0},
         {"counts", SL_STREAMING_STATEFUL, saved, 2},
     };
-    struct sl_checkpoint_setting settings[] = {{"key", "value"}, {"other", "\xff\xfe"}};
     struct sl_checkpoint checkpoint = {
         .name = "wc",
         .script = "wc.lua",
@@ -90,8 +89,6 @@ encode(int64_t time, struct sl_buf *out)
         .pending_count = 2,
         .streams = streams,
         .stream_count = 2,
-        .settings = settings,
-        .setting_count = 2,
         .extra = (const uint8_t *)"more",
         .extra_len = 4,
     };
@@ -129,13 +126,24 @@ test_what_is_stored_is_read(void **state)
     assert_int_equal(read.streams[1].saved_count, 2);
     assert_int_equal(read.streams[1].saved[1].time, 1000);
     assert_string_equal(read.streams[1].saved[1].text, "state/a-1000\xe9");
-    /* T118: settings come back as they were. */
-    assert_int_equal(read.setting_count, 2);
-    assert_string_equal(read.settings[0].key, "key");
-    assert_string_equal(read.settings[0].value, "value");
     assert_memory_equal(read.extra, "more", 4);
     sl_checkpoint_destroy(&read);
     rig_dir_remove(dir);
+}
+
+static void
+test_a_checkpoint_without_a_batch_interval_is_refused(void **state)
+{
+    (void)state;
+    struct sl_checkpoint none = {.name = "wc", .time = 1000};
+    struct sl_checkpoint read;
+    struct sl_buf bytes = {0};
+    assert_int_equal(sl_checkpoint_encode(&none, &bytes), 0);
+    sl_checkpoint_create(&read);
+    assert_int_equal(sl_checkpoint_decode(bytes.data, bytes.size, &read), SL_EPROTO);
+    assert_non_null(strstr(sl_err_last()->msg, "batch interval"));
+    sl_checkpoint_destroy(&read);
+    sl_buf_destroy(&bytes);
 }
 
 static void
@@ -280,6 +288,7 @@ main(void)
         cmocka_unit_test(test_T112_only_files_with_the_right_name_count),
         cmocka_unit_test(test_names_come_newest_first_and_plain_before_backup),
         cmocka_unit_test(test_what_is_stored_is_read),
+        cmocka_unit_test(test_a_checkpoint_without_a_batch_interval_is_refused),
         cmocka_unit_test(test_an_older_good_file_stands_in_for_a_damaged_one),
         cmocka_unit_test(test_a_second_write_keeps_a_backup_and_old_files_go),
         cmocka_unit_test(test_a_late_older_batch_goes_under_the_newest_name),
