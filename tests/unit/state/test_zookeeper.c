@@ -840,10 +840,14 @@ test_member_killed_under_load_loses_and_repeats_nothing(void **state)
         adders[i] = (struct adder){fixture_open(), EACH, 0};
     }
     assert_int_equal(do_create(adders[0].store, "/counter", "0", 0), 0);
+    struct outcome outcome = {0};
     for (size_t i = 0; i < array_size(adders); i++) {
+        /* Its member may not have heard of the node yet. */
+        sl_state_sync(adders[i].store, on_outcome, &outcome);
+        assert_int_equal(wait_outcome(&outcome), 0);
+        outcome_destroy(&outcome);
         adder_read(&adders[i]);
     }
-    struct outcome outcome = {0};
     while (outcome.stat.version < EACH / 2) {
         assert_int_equal(do_get(adders[0].store, "/counter", &outcome), 0);
     }
