@@ -364,7 +364,7 @@ next_deadline(const struct sl_executor *self)
 static void
 wake_up(struct sl_executor *self)
 {
-    if (self->is_asleep) {
+    if (__atomic_load_n(&self->is_asleep, __ATOMIC_RELAXED) != 0) {
         __atomic_store_n(&self->is_asleep, 0, __ATOMIC_SEQ_CST);
     }
 }
@@ -376,7 +376,7 @@ wake_up(struct sl_executor *self)
 static void
 idle(struct sl_executor *self)
 {
-    if (self->is_asleep) {
+    if (__atomic_load_n(&self->is_asleep, __ATOMIC_RELAXED) != 0) {
         sl__park(self, next_deadline(self));
         wake_up(self);
         self->idle_since_ns = 0;

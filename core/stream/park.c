@@ -22,16 +22,17 @@ void
 sl__executor_ring_bell(struct sl_executor *executor)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&executor->is_asleep, __ATOMIC_SEQ_CST) != 0) {
-        if (executor->wake != NULL) {
-            if (__atomic_exchange_n(&executor->is_asleep, 0, __ATOMIC_SEQ_CST) != 0) {
-                executor->wake(executor->wake_ctx);
-            }
-            return;
-        }
-        __atomic_add_fetch(&executor->bell, 1, __ATOMIC_SEQ_CST);
-        futex(&executor->bell, FUTEX_WAKE, 1, NULL);
+    /* Only the first one rings: until the sleeper runs again, others need not call the kernel. */
+    if (__atomic_load_n(&executor->is_asleep, __ATOMIC_SEQ_CST) == 0 ||
+        __atomic_exchange_n(&executor->is_asleep, 0, __ATOMIC_SEQ_CST) == 0) {
+        return;
     }
+    if (executor->wake != NULL) {
+        executor->wake(executor->wake_ctx);
+        return;
+    }
+    __atomic_add_fetch(&executor->bell, 1, __ATOMIC_SEQ_CST);
+    futex(&executor->bell, FUTEX_WAKE, 1, NULL);
 }
 
 /* Sleeps until the bell rings or `deadline_ns` (executor's clock; UINT64_MAX = none) has passed. */
