@@ -222,6 +222,9 @@ void sl_abi_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_
 /* Returns how many records of the turn come before the task's current record. */
 int32_t sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn);
 
+/* Returns a key that the turn's records name by its number (borrowed), NULL when there is none. */
+const char *sl_abi_turn_key(const struct sl_turn *turn, int32_t number, size_t *len);
+
 /*
  * Ends a spout turn: calls made, how the last one ended (enum sl_spout_result), when to call
  * again at the latest (-1: as the back-off says).
@@ -271,6 +274,16 @@ struct sl_outbox *sl_abi_route_number(struct sl_route *route, double key);
 
 /* The same for a key that is one string. */
 struct sl_outbox *sl_abi_route_string(struct sl_route *route, const char *key, size_t len);
+
+/*
+ * Returns the way (see enum sl_way_limits) of a key that is one string, of a route by fields. When
+ * it is kept, the key gets a number, unless it is too long, one too many, or its receiver is in
+ * another process. The caller keeps it until sl_abi_route_forget and asks for each key once.
+ */
+int32_t sl_abi_route_way(struct sl_route *route, const char *key, size_t len, int32_t is_kept);
+
+/* Forgets the numbers of all keys. */
+void sl_abi_route_forget(struct sl_route *route);
 
 /* Forgets the chosen targets. */
 void sl_abi_emitter_clear(struct sl_emitter *emitter);

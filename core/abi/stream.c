@@ -433,6 +433,16 @@ sl_abi_batch_position(struct sl_executor *executor, struct sl_turn *turn)
     return sl_batch_position(executor, turn);
 }
 
+const char *
+sl_abi_turn_key(const struct sl_turn *turn, int32_t number, size_t *len)
+{
+    if (turn == NULL || turn->batch == NULL || len == NULL) {
+        missing();
+        return NULL;
+    }
+    return sl_turn_key(turn, number, len);
+}
+
 void
 sl_abi_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result,
                  double again_ms)
@@ -560,6 +570,25 @@ sl_abi_route_string(struct sl_route *route, const char *key, size_t len)
         return NULL;
     }
     return sl_route_key(route, sl_key_hash_bytes(key, len));
+}
+
+int32_t
+sl_abi_route_way(struct sl_route *route, const char *key, size_t len, int32_t is_kept)
+{
+    if (route == NULL || key == NULL) {
+        return missing();
+    }
+    return sl_route_way(route, key, len, is_kept != 0);
+}
+
+void
+sl_abi_route_forget(struct sl_route *route)
+{
+    if (route == NULL) {
+        missing();
+        return;
+    }
+    sl_route_forget(route);
 }
 
 void

@@ -32,6 +32,7 @@ double sl_executor_due_ms(struct sl_executor *executor);
 
 void sl_batch_end(struct sl_executor *executor, struct sl_turn *turn, int32_t count, uint8_t *head);
 int32_t sl_batch_position(struct sl_executor *executor, struct sl_turn *turn);
+const char *sl_turn_key(const struct sl_turn *turn, int32_t number, size_t *len);
 void sl_spout_end(struct sl_executor *executor, struct sl_turn *turn, int32_t calls, int32_t result,
                   double again_ms);
 void sl_turn_end(struct sl_executor *executor, struct sl_turn *turn);
@@ -45,6 +46,8 @@ struct sl_emitter *sl_task_emitter(struct sl_task *task, int32_t at);
 int sl_outbox_flush(struct sl_outbox *outbox, int32_t need);
 struct sl_outbox *sl_route_next(struct sl_route *route);
 struct sl_outbox *sl_route_key(struct sl_route *route, uint64_t hash);
+int32_t sl_route_way(struct sl_route *route, const char *key, size_t len, bool is_kept);
+void sl_route_forget(struct sl_route *route);
 void sl_emitter_clear(struct sl_emitter *emitter);
 void sl_emitter_add(struct sl_emitter *emitter, int32_t route);
 void sl_emitter_add_key(struct sl_emitter *emitter, int32_t route, uint64_t hash);

@@ -37,6 +37,7 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cy
     self->dest_executor = worker->task_executor[dest];
     self->placed = __atomic_load_n(&worker->task_placed[dest], __ATOMIC_RELAXED);
     self->io.is_near = self->dest_executor == source->executor->index;
+    self->io.is_remote = sl__is_remote(worker, self->dest_executor);
     self->credit = worker->credit;
     self->is_cyclic = is_cyclic;
     self->is_last = source->is_finished;
@@ -53,6 +54,7 @@ sl__outbox_free(struct sl__outbox *self)
     if (self->batch != NULL) {
         sl__batch_give(self->executor, self->batch);
     }
+    sl__known_drop(self->known);
     if (!sl__is_remote(worker, self->dest_executor) &&
         __atomic_sub_fetch(&worker->inbound[self->io.dest], 1, __ATOMIC_RELEASE) == 0) {
         sl__executor_ring_bell(worker->executors[self->dest_executor]);
@@ -181,6 +183,35 @@ sl__outbox_released(struct sl_executor *executor, struct sl__outbox *self)
     }
 }
 
+int32_t
+sl__outbox_know(struct sl__outbox *self, const char *key, size_t len)
+{
+    if (self->known == NULL) {
+        self->known = sl__known_new(self->executor->worker);
+    }
+    if (self->batch != NULL && self->batch->known == NULL) {
+        self->batch->known = sl__known_hold(self->known);
+    }
+    return sl__known_add(self->known, key, len);
+}
+
+void
+sl__outbox_forget_keys(struct sl__outbox *self)
+{
+    if (self->known == NULL) {
+        return;
+    }
+    sl__known_drop(self->known);
+    self->known = NULL;
+    if (self->io.count > 0) {
+        /* Records name keys of the set that is given up: no other ones go into this buffer. */
+        self->io.limit = self->io.pos;
+    } else if (self->batch != NULL) {
+        sl__known_drop(self->batch->known);
+        self->batch->known = NULL;
+    }
+}
+
 /* More than a cycle of bolts may hold: the trees of these tuples fail and the tuples are gone. */
 static void
 outbox_drop(struct sl__outbox *self)
@@ -194,9 +225,8 @@ outbox_drop(struct sl__outbox *self)
     if (__atomic_load_n(dropped, __ATOMIC_RELAXED) < INT32_MAX / 2) {
         __atomic_add_fetch(dropped, self->io.count, __ATOMIC_RELAXED);
     }
-    self->io.pos = batch->data;
-    self->io.count = 0;
-    self->io.text_count = 0;
+    sl__batch_give(self->executor, batch);
+    outbox_forget_buffer(self);
 }
 
 static bool
@@ -238,6 +268,7 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
         io->pos = self->batch->data;
         io->limit = self->batch->limit;
         io->texts = io->is_near ? self->batch->texts : 0;
+        self->batch->known = sl__known_hold(self->known);
     }
     if (has_run) {
         struct sl__task *dest = self->executor->worker->tasks[io->dest];

@@ -87,6 +87,7 @@ sl__batch_take(struct sl_executor *executor, int32_t need, bool may_exceed)
     if (batch != NULL) {
         batch->next = NULL;
         batch->mark = 0;
+        batch->known = NULL;
     }
     return batch;
 }
@@ -96,6 +97,7 @@ void
 sl__batch_give(struct sl_executor *executor, struct sl__batch *batch)
 {
     struct sl__pool *pool = batch->pool;
+    sl__known_drop(batch->known);
     if (batch_bytes(batch) > pool->block_bytes) {
         size_t bytes = batch_bytes(batch);
         sl_free(batch);

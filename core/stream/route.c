@@ -54,6 +54,35 @@ sl_route_key(struct sl_route *io, uint64_t hash)
     return io->targets[chosen];
 }
 
+/* A key group never changes its task while a route lives, so neither does the way of a key. */
+int32_t
+sl_route_way(struct sl_route *io, const char *key, size_t len, bool is_kept)
+{
+    struct sl__route *self = route_of(io);
+    if (self->groups == NULL) {
+        return sl_err_set(SL_EINVAL, "a route by fields is needed");
+    }
+    uint64_t hash = sl_key_hash_bytes(key, len);
+    int32_t at = self->groups[sl_key_group(hash, (uint32_t)self->group_count)];
+    struct sl__outbox *outbox = sl__outbox_of(io->targets[at]);
+    int32_t way = at << SL_WAY_BITS;
+    if (!is_kept || outbox->io.is_remote || len > SL_WAY_KEY_BYTES_MOST ||
+        self->key_count == SL_WAY_KEYS_MOST) {
+        return way;
+    }
+    self->key_count++;
+    return way + sl__outbox_know(outbox, key, len);
+}
+
+void
+sl_route_forget(struct sl_route *io)
+{
+    for (int32_t i = 0; i < io->target_count; i++) {
+        sl__outbox_forget_keys(sl__outbox_of(io->targets[i]));
+    }
+    route_of(io)->key_count = 0;
+}
+
 /* The position of a task among the targets, which are sorted; -1 = it is none. */
 static int32_t
 target_position(const struct sl_route *io, int32_t task)

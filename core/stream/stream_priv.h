@@ -5,8 +5,8 @@
  *   executor, its tasks, emitters, outboxes, roots   only the executor's own thread
  *   batch                                            the thread that holds it; moves through a ring
  *   outbox.in_flight, pool free lists, bell          any thread, by atomics
- *   worker plan (components, streams, readers)       changed by the owner under plan_lock, read
- * under it
+ *   known keys                                       added by the sender, read with a batch
+ *   worker plan (components, streams, readers)       changed and read under plan_lock
  */
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ enum {
     SL__FLUSH_NS = 1000000,
     /* A wait spins this long before it parks; about what a wake-up costs. */
     SL__SPIN_NS = 20000,
-    /* Backing off of spouts that emitted nothing: from 16 us, doubling, to 8 ms. */
+    /* Backing off of spouts that emitted nothing: from 16 us, doubling, to 16 ms. */
     SL__BACKOFF_MIN_NS = 16000,
     SL__BACKOFF_MAX_NS = 16384000,
     /* Time-out rounds are a quarter of the time-out T; five of them end between T and 1.25 T. */
@@ -45,6 +45,8 @@ enum {
     SL__ERROR_TEXT_MOST = 16384,
     /* So many buffers of an executor have a list of texts in its Lua state. */
     SL__TEXT_LISTS = 64,
+    /* Blocks of a set of known keys. */
+    SL__KNOWN_BLOCKS = 8,
 };
 
 struct sl_executor;
@@ -87,6 +89,22 @@ struct sl__pool {
     struct sl__batch *returned;
 };
 
+/* A string key that records name by its number. */
+struct sl__known_key {
+    char *text;
+    size_t len;
+};
+
+/* Keys that one outbox has sent, see known.c. */
+struct sl__known {
+    /* The outbox, and batches. */
+    int32_t holders;
+    /* Of this set in the worker. */
+    int32_t number;
+    int32_t count;
+    struct sl__known_key *blocks[SL__KNOWN_BLOCKS];
+};
+
 struct sl__batch {
     struct sl_batch io;
     uint8_t *limit;
@@ -97,6 +115,8 @@ struct sl__batch {
     /* Number of its list of texts, from 1; 0 = none. Only the executor that owns the pool reads it.
      */
     int32_t texts;
+    /* The keys that its records name by number; NULL = none. */
+    struct sl__known *known;
     /* After these records the sending task has finished: 1; works again after all: -1. */
     int32_t mark;
     /* Received from another process: which, in which of its sessions, and the credit it holds. */
@@ -128,6 +148,8 @@ struct sl__outbox {
     bool is_retired;
     /* When the flusher first saw records here; 0 = none. */
     uint64_t since_ns;
+    /* Keys that are sent by number; NULL = none yet. */
+    struct sl__known *known;
 };
 
 struct sl__route {
@@ -141,6 +163,8 @@ struct sl__route {
     int32_t group_count;
     /* Partial key: records sent to each target. */
     uint64_t *sent;
+    /* Fields: keys that have a number. */
+    int32_t key_count;
 };
 
 struct sl__emitter {
@@ -487,6 +511,8 @@ struct sl_worker {
     char *boot;
     size_t boot_bytes;
     int32_t dropped_in_cycles;
+    /* Sets of known keys that were ever made. */
+    int32_t known_sets;
 };
 
 /* pool.c */
@@ -515,6 +541,21 @@ void sl__outbox_released(struct sl_executor *executor, struct sl__outbox *outbox
 struct sl__outbox *sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest,
                                   bool is_cyclic);
 void sl__outbox_free(struct sl__outbox *outbox);
+/* The number of a key from now on. The key has none yet. */
+int32_t sl__outbox_know(struct sl__outbox *outbox, const char *key, size_t len);
+/* Numbers that are given from now on are those of a new set. */
+void sl__outbox_forget_keys(struct sl__outbox *outbox);
+
+/* known.c */
+/* An empty set, held once. */
+struct sl__known *sl__known_new(struct sl_worker *worker);
+/* Holds it once more; NULL is fine, here and below. */
+struct sl__known *sl__known_hold(struct sl__known *known);
+void sl__known_drop(struct sl__known *known);
+/* Adds a key; its number, from 1. */
+int32_t sl__known_add(struct sl__known *known, const char *text, size_t len);
+/* The bytes of a key, NULL when it is not in the set. */
+const char *sl__known_key(const struct sl__known *known, int32_t number, size_t *len);
 
 /* route.c */
 int sl__task_route(struct sl__task *task);

@@ -156,6 +156,7 @@ sl__batch_turn(struct sl_executor *self, struct sl__task *task, struct sl_turn *
     turn->stream = batch->io.stream;
     turn->head = batch->io.head;
     turn->texts = batch->pool == &self->pool ? batch->texts : 0;
+    turn->known = batch->known != NULL ? batch->known->number : 0;
     turn->count = sl__turn_size(task, batch->io.count);
     sl__frame_push(self, task, SL_TURN_BATCH);
     return SL_TURN_BATCH;
@@ -219,6 +220,17 @@ is_running(struct sl_executor *self, const struct sl_turn *turn, int32_t kind)
     }
     sl_err_set(SL_EINVAL, "executor %d is not in such a turn of task %d", self->index, turn->task);
     return false;
+}
+
+const char *
+sl_turn_key(const struct sl_turn *turn, int32_t number, size_t *len)
+{
+    const struct sl__batch *batch = (const struct sl__batch *)turn->batch;
+    const char *text = sl__known_key(batch->known, number, len);
+    if (text == NULL) {
+        sl_err_set(SL_ENOTFOUND, "key %d of a batch of stream %d", number, turn->stream);
+    }
+    return text;
 }
 
 int32_t

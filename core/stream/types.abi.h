@@ -6,11 +6,11 @@
 /* One field of a record: 16 bytes. */
 struct sl_slot {
     /*
-     * enum sl_value_tag, or SL_SLOT_TEXT; the bytes of strings and tables lie behind the slots of
-     * the record.
+     * enum sl_value_tag or sl_slot_tag; the bytes of strings and tables lie behind the slots of the
+     * record.
      */
     int32_t tag;
-    /* Bytes of a string, or of the encoding of a table; index of a text; else undefined. */
+    /* Bytes of a string, or of the encoding of a table; see sl_slot_tag; else undefined. */
     int32_t len;
     union {
         double number;
@@ -28,6 +28,11 @@ enum sl_slot_tag {
      * the same, so that memory under way is bounded by the sizes of batches.
      */
     SL_SLOT_TEXT = 64,
+    /*
+     * A key that was sent to this receiver before: `len` is its number among the known keys of the
+     * batch, and the record has no room for its bytes.
+     */
+    SL_SLOT_KEY = 65,
 };
 
 /* A root of the tuple tree and the edge by which a tuple hangs on it. */
@@ -76,8 +81,21 @@ struct sl_outbox {
     /* Number of the buffer's list of texts and how many are in it; 0 = strings are copied. */
     int32_t texts;
     int32_t text_count;
-    /* 1 = the receiver is on the same executor. */
+    /* 1 = the receiver is on the same executor; in another process. */
     int32_t is_near;
+    int32_t is_remote;
+};
+
+/*
+ * The way of a string key is one number: the position of its receiver among the targets of the
+ * route, and in the lowest SL_WAY_BITS the number by which the receiver knows the key (0 = its
+ * bytes have to be sent).
+ */
+enum sl_way_limits {
+    SL_WAY_BITS = 14,
+    /* Most keys that a route numbers, and the most bytes of one. */
+    SL_WAY_KEYS_MOST = 8192,
+    SL_WAY_KEY_BYTES_MOST = 64,
 };
 
 /* The way from one task's stream to the tasks of one reader. */
@@ -205,6 +223,8 @@ struct sl_turn {
     struct sl_batch *batch;
     /* Number of the batch's list of texts; 0 = it has none. */
     int32_t texts;
+    /* Number, in this worker, of the set of keys that the batch's records name; 0 = none. */
+    int32_t known;
     double now_ms;
 };
 

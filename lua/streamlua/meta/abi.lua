@@ -417,6 +417,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field texts integer
 ---@field text_count integer
 ---@field is_near integer
+---@field is_remote integer
 
 --- The way from one task's stream to the tasks of one reader.
 ---@class sl_route: ffi.cdata*
@@ -471,6 +472,7 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field head ffi.cdata*
 ---@field batch sl_batch
 ---@field texts integer
+---@field known integer
 ---@field now_ms number
 
 --- An event; `text` belongs to the worker until the next event is taken.
@@ -1094,6 +1096,10 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_SCHED_YES integer
 ---@field SL_SCHED_AUTO integer
 ---@field SL_SLOT_TEXT integer
+---@field SL_SLOT_KEY integer
+---@field SL_WAY_BITS integer
+---@field SL_WAY_KEYS_MOST integer
+---@field SL_WAY_KEY_BYTES_MOST integer
 ---@field SL_TASK_SPOUT integer
 ---@field SL_TASK_BOLT integer
 ---@field SL_TASK_ACKER integer
@@ -2057,6 +2063,13 @@ function C.sl_abi_batch_end(executor, turn, count, head) end
 ---@return integer
 function C.sl_abi_batch_position(executor, turn) end
 
+--- Returns a key that the turn's records name by its number (borrowed), NULL when there is none.
+---@param turn sl_turn|ffi.cdata*
+---@param number integer
+---@param len ffi.cdata*
+---@return ffi.cdata*
+function C.sl_abi_turn_key(turn, number, len) end
+
 --- Ends a spout turn: calls made, how the last one ended (enum sl_spout_result), when to call
 --- again at the latest (-1: as the back-off says).
 ---@param executor sl_executor|ffi.cdata*
@@ -2132,6 +2145,20 @@ function C.sl_abi_route_number(route, key) end
 ---@param len integer
 ---@return sl_outbox
 function C.sl_abi_route_string(route, key, len) end
+
+--- Returns the way (see enum sl_way_limits) of a key that is one string, of a route by fields. When
+--- it is kept, the key gets a number, unless it is too long, one too many, or its receiver is in
+--- another process. The caller keeps it until sl_abi_route_forget and asks for each key once.
+---@param route sl_route|ffi.cdata*
+---@param key string|ffi.cdata*
+---@param len integer
+---@param is_kept integer
+---@return integer
+function C.sl_abi_route_way(route, key, len, is_kept) end
+
+--- Forgets the numbers of all keys.
+---@param route sl_route|ffi.cdata*
+function C.sl_abi_route_forget(route) end
 
 --- Forgets the chosen targets.
 ---@param emitter sl_emitter|ffi.cdata*

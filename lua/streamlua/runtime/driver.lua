@@ -9,6 +9,7 @@
 local abi = require 'streamlua.abi'
 local bytecode = require 'streamlua.runtime.bytecode'
 local constants = require 'streamlua.runtime.constants'
+local err = require 'streamlua.err'
 local value = require 'streamlua.runtime.value'
 local wide = require 'streamlua.runtime.wide'
 
@@ -41,12 +42,28 @@ function M.read_other(record, slot)
   return value.decode(ffi.cast(bytes_p, record) + slot.offset, slot.len)
 end
 
+local size_out = ffi.new('size_t[1]')
+
+--- A key that the records of a turn name by its number, the first time that this task reads it.
+---@param keys table the keys read before, by number; `keys.turn` is the turn that runs
+---@param number integer
+---@return string
+function M.read_key(keys, number)
+  local text = C.sl_abi_turn_key(keys.turn, number, size_out)
+  if text == nil then error(select(2, err.last()), 0) end
+  local key = ffi.string(text, size_out[0])
+  keys[number] = key
+  return key
+end
+
 -- Reads field i (from 1) of record r into the local v<i>.
 local function read_field(i)
   return (([[
 local s# = r.slots[@]
 if s#.tag == NUMBER then
   v# = s#.number
+elseif s#.tag == KEY then
+  v# = keys[s#.len] or read_key(keys, s#.len)
 elseif s#.tag == TEXT then
   v# = texts[s#.len]
 elseif s#.tag == STRING then
@@ -65,18 +82,19 @@ local function tuple_text(fields)
 end
 
 local PREFIX = [[
-local ffi, C, task, execute, self, collector, read_other, hold = ...
+local ffi, C, task, execute, self, collector, read_other, read_key, hold = ...
 local cast, text, setmetatable = ffi.cast, ffi.string, setmetatable
 local record_p, chars_p = ffi.typeof('struct sl_record *'), ffi.typeof('const char *')
 local bytes_p = ffi.typeof('uint8_t *')
-local NUMBER, STRING, TEXT = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING, C.SL_SLOT_TEXT
+local NUMBER, STRING = C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
+local TEXT, KEY = C.SL_SLOT_TEXT, C.SL_SLOT_KEY
 ]]
 
 -- For an `execute` without loops of its own: it becomes part of this loop's trace. No pointer is in
 -- sight where the loop begins: a branch of `execute` that got a trace of its own ends there, and
 -- would have to make every pointer in sight on the Lua heap.
 local STRAIGHT = PREFIX .. [[
-return function(p, n, meta, texts)
+return function(p, n, meta, texts, keys)
   task.record = cast(record_p, p)
   for i = 1, n do
     DECLARE
@@ -107,7 +125,7 @@ end
 ]]
 
 local LOOPING = ADVANCE .. [[
-local function read(texts)
+local function read(texts, keys)
   local r = task.record
   DECLARE
   FIELDS
@@ -116,10 +134,10 @@ end
 local function tuple(VALUES)
   return TUPLE
 end
-return function(p, n, meta, texts)
+return function(p, n, meta, texts, keys)
   task.record = cast(record_p, p)
   for i = 1, n do
-    execute(self, setmetatable(tuple(read(texts)), META), collector)
+    execute(self, setmetatable(tuple(read(texts, keys)), META), collector)
     if advance() then return i, cast(bytes_p, task.record) end
   end
   return n, cast(bytes_p, task.record)
@@ -132,16 +150,16 @@ do
   DECLARE
   tuple = TUPLE
 end
-local function read(texts)
+local function read(texts, keys)
   local r = task.record
   DECLARE
   FIELDS
   STORE
 end
-return function(p, n, meta, texts)
+return function(p, n, meta, texts, keys)
   task.record = cast(record_p, p)
   for i = 1, n do
-    read(texts)
+    read(texts, keys)
     execute(self, tuple, collector)
     if advance() then return i, cast(bytes_p, task.record) end
   end
@@ -156,8 +174,8 @@ local function form_of(bolt)
   return not bolt.hold and bytecode.only_reads_second(bolt.execute) and LOOPING_SAME or LOOPING
 end
 
---- The loop of a bolt task over the records of one stream: function(head, n, meta, texts) -> executed,
---- next; `texts` is the batch's list of texts.
+--- The loop of a bolt task over the records of one stream: function(head, n, meta, texts, keys) ->
+--- executed, next; `texts` is the batch's list of texts, `keys` see M.read_key.
 ---@param task ffi.cdata* struct sl_task *
 ---@param fields string[]
 ---@param bolt { execute: function, self: table, collector: table, hold: function? }
@@ -180,8 +198,8 @@ function M.bolt(task, fields, bolt)
   }
   local text = (is_wide and WIDE or form_of(bolt)):gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=execute'))
-  return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, bolt.hold,
-    is_wide and wide.reader(fields, M.read_other) or nil)
+  return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, M.read_key,
+    bolt.hold, is_wide and wide.reader(fields, M.read_other) or nil)
 end
 
 local SPOUT = [[

@@ -40,30 +40,48 @@ local SINGLE = {
 ---------------------------------------------------------------------------------------------------
 -- pieces of the generated text
 
+-- `form` n times, or what it gives for each i, with i for # and i - 1 for @.
 local function list(n, form, separator)
   local out = {}
-  for i = 1, n do out[i] = (form:gsub('#', tostring(i)):gsub('@', tostring(i - 1))) end
+  for i = 1, n do
+    local text = type(form) == 'function' and form(i) or form
+    out[i] = (text:gsub('#', tostring(i)):gsub('@', tostring(i - 1)))
+  end
   return concat(out, separator or '\n')
 end
 
 -- LEN(x) stands for #x: '#' is a place holder in these texts.
 local function lengths(text) return (text:gsub('LEN%((%w+)%)', '#%1')) end
 
--- Reads the values and finds the size of the record: sets v1.., b1.. (bytes of other values), need.
-local function read_text(n)
+local LENGTH = [[
+if type(v#) == 'string' then
+  need = need + band(LEN(v#) + 7, -8)
+]]
+
+-- The field by which a route chooses the receiver: a string that was sent before has a way, and to a
+-- receiver that knows it goes as a number. Sets `o` and `number`.
+local KEY_LENGTH = [[
+local o, number = nil, 0
+if type(v#) == 'string' then
+  local way = keys.way[v#] or keys.look_up(v#)
+  o, number = route.targets[rshift(way, WAY_BITS)], band(way, WAY_MASK)
+  if number == 0 then need = need + band(LEN(v#) + 7, -8) end
+]]
+
+-- Reads the values and finds the size of the record: sets v1.., b1.. (bytes of other values), need;
+-- `key` is the field whose ways are kept, if there is one.
+local function read_text(n, key)
   return lengths(concat({
     "if type(values) ~= 'table' then bad_values(values) end",
     n > 0 and 'local ' .. list(n, 'v#', ', ') .. ' = ' .. list(n, 'values[#]', ', ') or '',
     format('if values[%d] ~= nil then too_many(values) end', n + 1),
     format('local need = %d', HEADER + SLOT * n),
     n > 0 and 'local ' .. list(n, 'b#', ', ') or '',
-    list(n, [[
-if type(v#) == 'string' then
-  need = need + band(LEN(v#) + 7, -8)
+    list(n, function(i) return (i == key and KEY_LENGTH or LENGTH) .. [[
 elseif type(v#) ~= 'number' and type(v#) ~= 'nil' and type(v#) ~= 'boolean' then
   b# = other(v#, #)
   need = need + band(LEN(b#) + 7, -8)
-end]]),
+end]] end),
   }, '\n'))
 end
 
@@ -88,26 +106,36 @@ local REFER = [[
   end]]
 
 -- Writes the values at `p`; the variables are those of read_text.
-local function write_text(n, store_string)
+local function write_text(n, store_string, key)
+  local store = store_string .. [[
+
+  at = at + band(LEN(v#) + 7, -8)]]
+  local store_key = [[
+  if number ~= 0 then
+    s[@].tag = KEY
+    s[@].len = number
+  else
+  ]] .. store .. [[
+
+  end]]
   return lengths(concat({
     'local r = cast(record_p, p)',
     n > 0 and 'local s = r.slots' or '',
     format('local at = %d', HEADER + SLOT * n),
-    list(n, [[
+    list(n, function(i) return [[
 if type(v#) == 'number' then
   s[@].tag = NUMBER
   s[@].number = v#
 elseif type(v#) == 'string' then
-]] .. store_string .. [[
+]] .. (i == key and store_key or store) .. [[
 
-  at = at + band(LEN(v#) + 7, -8)
 elseif type(v#) == 'nil' then
   s[@].tag = NIL
 elseif type(v#) == 'boolean' then
   s[@].tag = v# and TRUE or FALSE
 else
   at = put_other(r, @, v#, b#, at)
-end]]),
+end]] end),
     'r.len = need',
   }, '\n'))
 end
@@ -123,11 +151,26 @@ local function hash_text(route)
   return text
 end
 
+-- The field whose ways are kept; nil when the receiver is found without it, or more is needed.
+local function way_field(route)
+  if route.grouping ~= C.SL_GROUPING_FIELDS or route.key_count > 1 then return nil end
+  local first = route.targets[0]
+  if route.target_count == 1 and (first.is_near ~= 0 or first.is_remote ~= 0) then return nil end
+  return route.keys[0] + 1
+end
+
 -- Sets `o` to the outbox of the only receiver.
 local function pick_text(route)
-  if route.target_count == 1 then return 'local o = outbox' end
   local way = SINGLE[route.grouping]
-  if way == 'first' then
+  if way_field(route) then
+    -- KEY_LENGTH has done it for strings.
+    return (([[
+if type(V) == 'number' then
+  o = C.sl_abi_route_number(route, V)
+elseif type(V) ~= 'string' then
+  o = C.sl_abi_route_key(route, hash(V, I))
+end]]):gsub('V', 'v' .. way_field(route)):gsub('I', tostring(way_field(route))))
+  elseif way == 'first' or route.target_count == 1 then
     return 'local o = outbox'
   elseif way == 'next' then
     return 'local o = C.sl_abi_route_next(route)'
@@ -138,7 +181,7 @@ local function pick_text(route)
   return (([[
 local o
 if type(V) == 'string' then
-  o = route_string(V)
+  o = C.sl_abi_route_string(route, V, #V)
 elseif type(V) == 'number' then
   o = C.sl_abi_route_number(route, V)
 else
@@ -165,11 +208,13 @@ local function choose_text(emitter)
 end
 
 local PREFIX = [[
-local ffi, C, task, emitter, route, outbox, route_string, h = ...
-local cast, copy, type, band = ffi.cast, ffi.copy, type, bit.band
+local ffi, C, task, emitter, route, outbox, keys, h = ...
+local cast, copy, type, band, rshift = ffi.cast, ffi.copy, type, bit.band, bit.rshift
 local record_p, bytes_p = ffi.typeof('struct sl_record *'), ffi.typeof('uint8_t *')
 local NIL, NUMBER, STRING = C.SL_VALUE_NIL, C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
-local TRUE, FALSE, TEXT = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE, C.SL_SLOT_TEXT
+local TRUE, FALSE = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE
+local TEXT, KEY = C.SL_SLOT_TEXT, C.SL_SLOT_KEY
+local WAY_BITS, WAY_MASK = C.SL_WAY_BITS, bit.lshift(1, C.SL_WAY_BITS) - 1
 local lists = h.texts
 local bad_values, too_many, other, put_other = h.bad_values, h.too_many, h.other, h.put_other
 local bad_id, bad_options = h.bad_id, h.bad_options
@@ -222,7 +267,7 @@ local AFTER = { spout = 'if slot ~= nil then C.sl_abi_root_end(task, slot) end',
 local DIRECT = {
   spout = [[
 return function(values, options)
-READ
+SIZE
 local id
 if options ~= nil then
   if type(options) ~= 'table' then bad_options(options) end
@@ -256,7 +301,7 @@ if task.record.anchors > MOST or options ~= nil
   and (type(options) ~= 'table' or options.anchors ~= nil) then
   return general(values, options)
 end
-READ
+SIZE
 PICK
 local p = o.pos
 if p + need > o.limit then
@@ -275,29 +320,31 @@ task.emits = task.emits + 1
 end]],
 }
 
--- Keys that were routed before, at most so many and none longer than so many bytes; and how often others
--- are routed by C before those are forgotten, so that keys which never come again cost little.
-local KNOWN_MAX, KNOWN_BYTES, WAIT_WHEN_FULL = 8192, 64, 65536
+local KEYS_MOST, KEY_BYTES_MOST = tonumber(C.SL_WAY_KEYS_MOST), tonumber(C.SL_WAY_KEY_BYTES_MOST)
+-- How often keys are looked up that can not be kept any more until all are forgotten, so that keys which
+-- never come again cost little.
+local WAIT_WHEN_FULL = 65536
 
--- The way of a string by a route with one key: a function(key) -> outbox. A key group never changes its
--- task while a route lives.
-local function string_router(route)
-  if route.grouping ~= C.SL_GROUPING_FIELDS then
-    return function(key) return C.sl_abi_route_string(route, key, #key) end
-  end
-  local known, count, wait = {}, 0, WAIT_WHEN_FULL
-  local function look_up(key)
-    local outbox = C.sl_abi_route_string(route, key, #key)
-    if count < KNOWN_MAX then
-      if #key <= KNOWN_BYTES then known[key], count = outbox, count + 1 end
-    elseif wait > 0 then
+-- The ways of string keys by a route: `way` has those that are kept, `look_up` finds that of another.
+local function keys_of(route)
+  local keys = { way = {} }
+  local count, wait = 0, WAIT_WHEN_FULL
+  C.sl_abi_route_forget(route)
+  function keys.look_up(key)
+    local is_kept = count < KEYS_MOST and #key <= KEY_BYTES_MOST
+    local way = C.sl_abi_route_way(route, key, #key, is_kept and 1 or 0)
+    if is_kept then
+      keys.way[key], count = way, count + 1
+    elseif count == KEYS_MOST then
       wait = wait - 1
-    else
-      known, count, wait = {}, 0, WAIT_WHEN_FULL
+      if wait == 0 then
+        keys.way, count, wait = {}, 0, WAIT_WHEN_FULL
+        C.sl_abi_route_forget(route)
+      end
     end
-    return outbox
+    return way
   end
-  return function(key) return known[key] or look_up(key) end
+  return keys
 end
 
 local function is_single(emitter)
@@ -325,10 +372,12 @@ function M.generate(task, emitter, kind, helpers)
   local n = emitter.field_count
   local single = is_single(emitter)
   local route = single and C.sl_abi_emitter_route(emitter, 0) or nil
+  local key = single and way_field(route) or nil
   local text = PREFIX .. (single and DIRECT[kind] or 'return general')
   local parts = {
     READ = read_text(n),
-    WRITE = write_text(n, single and is_near(route) and REFER or COPY),
+    SIZE = read_text(n, key),
+    WRITE = write_text(n, single and is_near(route) and REFER or COPY, key),
     COPYING = write_text(n, COPY),
     CHOOSE = choose_text(emitter),
     ANCHOR = ANCHOR[kind],
@@ -339,7 +388,7 @@ function M.generate(task, emitter, kind, helpers)
   text = text:gsub('%f[%w](%u+)%f[^%w]', parts)
   local chunk = assert(loadstring(text, '=emit'))
   return chunk(ffi, C, task, emitter, route, single and route.targets[0] or nil,
-    single and string_router(route) or nil, helpers)
+    key and keys_of(route) or nil, helpers)
 end
 
 ---------------------------------------------------------------------------------------------------

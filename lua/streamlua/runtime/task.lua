@@ -69,7 +69,7 @@ end
 
 -- The loop raised: fails the tuple, reports the error, and goes on behind it, as often as needed.
 -- Returns what the loop returns.
-local function resume(rt, turn, loop, meta, texts, err)
+local function resume(rt, turn, loop, meta, texts, keys, err)
   local task, count = rt.task, turn.count
   while true do
     local record = task.record
@@ -78,10 +78,26 @@ local function resume(rt, turn, loop, meta, texts, err)
     fail_current(rt)
     rt.report_error(err, 'execute')
     if done == count or task.yield ~= 0 then return done, head end
-    local ok, ran, following = xpcall(loop, rt.handler, head, count - done, meta, texts)
+    local ok, ran, following = xpcall(loop, rt.handler, head, count - done, meta, texts,
+      keys)
     if ok then return done + ran, following end
     err = ran
   end
+end
+
+local NO_KEYS = {}
+
+-- The keys that this task has read from the sender of a turn, by number. Batches of one sender come in
+-- order, so with the first one of another set those of the set before are of no more use.
+local function keys_of(rt, turn)
+  local sender = turn.stream * 4294967296 + turn.source
+  local keys = rt.keys[sender]
+  if not keys or keys.set ~= turn.known then
+    keys = { set = turn.known }
+    rt.keys[sender] = keys
+  end
+  keys.turn = turn
+  return keys
 end
 
 --- Runs up to turn.count records from turn.head on.
@@ -92,8 +108,9 @@ function Task:run_batch(turn)
   local outer = self.meta
   self.meta = meta
   local texts = self.texts[turn.texts]
-  local ok, done, head = xpcall(loop, self.handler, turn.head, turn.count, meta, texts)
-  if not ok then done, head = resume(self, turn, loop, meta, texts, done) end
+  local keys = turn.known ~= 0 and keys_of(self, turn) or NO_KEYS
+  local ok, done, head = xpcall(loop, self.handler, turn.head, turn.count, meta, texts, keys)
+  if not ok then done, head = resume(self, turn, loop, meta, texts, keys, done) end
   self.meta = outer
   C.sl_abi_batch_end(self.pointer, turn, done, head)
 end
@@ -266,6 +283,7 @@ end
 
 --- Gives the collector its emit functions, at first and whenever the routes change.
 function Task:route()
+  self.keys = {}
   collectors.route(self, self.executor)
   self.context.parallelism = #self.component.tasks
 end

@@ -351,6 +351,42 @@ ways.describe('emits', function(way)
     assert.equal(2 * 200, #cluster:errors())
   end)
 
+  it('go by number as keys, also past what a route keeps, each to the task that owns it', function()
+    local t = streamlua.topology('keys')
+    t:spout('source', spout({ 'from', 'to' }))
+    t:bolt('burst', streamlua.bolt {
+      fields = { 'i', 'key' },
+      execute = function(_, tuple, collector)
+        for i = tuple.from, tuple.to do
+          -- Every fourth is one of a few that come all the time, or one that is too long to be kept.
+          local key = i % 4 > 0 and 'key ' .. i or i % 8 > 0 and 'often ' .. i % 100
+            or ('long '):rep(16) .. i % 10
+          collector:emit({ i, key })
+        end
+      end,
+    }):shuffle('source')
+    local owner, wrong, count, sum = {}, 0, 0, 0
+    t:bolt('sink', streamlua.bolt {
+      prepare = function(self, context) self.task = context.task end,
+      execute = function(self, tuple)
+        local i, key = tuple.i, tuple.key
+        if (owner[key] or self.task) ~= self.task then wrong = wrong + 1 end
+        owner[key] = self.task
+        if i % 4 > 0 and key ~= 'key ' .. i then wrong = wrong + 1 end
+        if i % 4 == 0 and i % 8 > 0 and key ~= 'often ' .. i % 100 then wrong = wrong + 1 end
+        count, sum = count + 1, sum + i
+      end,
+    }, { parallelism = 3 }):fields('burst', { 'key' })
+    local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = {} } })
+    -- 75,000 keys: 8,192 are kept, and after 65,536 others those are forgotten. Then some once more.
+    cluster:feed('source', { 1, 100000 }):wait()
+    cluster:feed('source', { 90001, 100000 }):wait()
+    assert.same({}, cluster:errors())
+    assert.equal(0, wrong)
+    assert.equal(110000, count)
+    assert.equal(100000 * 100001 / 2 + 10000 * 95000.5, sum)
+  end)
+
   it('inside one execute can be a million, in bounded memory', function()
     local t = streamlua.topology('million')
     t:spout('source', spout({ 'n' }))

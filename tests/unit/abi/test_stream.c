@@ -109,6 +109,8 @@ test_null_tasks_routes_and_outboxes_are_refused(void **state)
     REFUSES(sl_abi_route_key(NULL, 1));
     REFUSES(sl_abi_route_number(NULL, 1));
     REFUSES(sl_abi_route_string(NULL, "a", 1));
+    REFUSES(sl_abi_route_way(NULL, "a", 1, 0));
+    REFUSES(sl_abi_route_forget(NULL));
     REFUSES(sl_abi_emitter_clear(NULL));
     REFUSES(sl_abi_emitter_add(NULL, 0));
     REFUSES(sl_abi_emitter_add_key(NULL, 0, 1));

@@ -217,6 +217,7 @@ test_a_cycle_holds_eight_credits_and_then_drops(void **state)
         assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
         assert_int_equal(sl_worker_dropped_in_cycles(rig->worker), 2 * i);
         assert_int_equal(outbox->io.count, 0);
+        assert_int_equal(outbox->io.limit - outbox->io.pos, 1024);
     }
     assert_int_equal(outbox->in_flight, CREDIT * SL__CYCLE_OVERFLOW);
     /* A cycle never gates its own tasks. */
