@@ -12,9 +12,11 @@ set(CMAKE_BUILD_TYPE "" CACHE STRING "unused: see SL_BUILD" FORCE)
 add_library(sl_flags INTERFACE)
 target_compile_options(sl_flags INTERFACE
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2
-  -fno-omit-frame-pointer -fno-semantic-interposition -g)
+  -fno-omit-frame-pointer -fno-semantic-interposition)
 target_compile_definitions(sl_flags INTERFACE _GNU_SOURCE)
 
+# Reports of sanitizers name functions and lines; types and variables would only be to build and link.
+set(SL_DEBUG_INFO -g)
 set(SL_SANITIZED FALSE)
 if(SL_BUILD STREQUAL "dev")
   target_compile_options(sl_flags INTERFACE -O1 -Werror)
@@ -24,6 +26,11 @@ elseif(SL_BUILD STREQUAL "release")
   target_compile_definitions(sl_flags INTERFACE NDEBUG)
 elseif(SL_BUILD STREQUAL "asan")
   set(SL_SANITIZED TRUE)
+  set(SL_DEBUG_INFO -g1)
+  # A place that is known when it is linked spares half a million relocations a program.
+  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(sl_flags INTERFACE -fno-pie)
+  target_link_options(sl_flags INTERFACE -no-pie)
   # gcc's optimiser takes three times as long over this instrumentation, and the tests mostly wait.
   target_compile_options(sl_flags INTERFACE -O0
     -fsanitize=address,undefined -fno-sanitize-recover=all)
@@ -31,6 +38,7 @@ elseif(SL_BUILD STREQUAL "asan")
   target_compile_definitions(sl_flags INTERFACE SL_DEBUG=1)
 elseif(SL_BUILD STREQUAL "tsan")
   set(SL_SANITIZED TRUE)
+  set(SL_DEBUG_INFO -g1)
   target_compile_options(sl_flags INTERFACE -O1 -fsanitize=thread)
   target_link_options(sl_flags INTERFACE -fsanitize=thread)
   target_compile_definitions(sl_flags INTERFACE SL_DEBUG=1)
@@ -41,3 +49,4 @@ elseif(SL_BUILD STREQUAL "coverage")
 else()
   message(FATAL_ERROR "SL_BUILD is '${SL_BUILD}'; use dev, release, asan, tsan or coverage")
 endif()
+target_compile_options(sl_flags INTERFACE ${SL_DEBUG_INFO})

@@ -59,10 +59,20 @@ function(sl_add_test)
   if(SL_SANITIZED)
     math(EXPR timeout "${timeout} * 3")
   endif()
+  # The dear ones first, so that in the end nobody waits for a single long one.
+  set(cost 0)
+  if(T_LABEL STREQUAL "lua")
+    set(cost 1)
+  elseif(NOT T_LABEL STREQUAL "unit")
+    set(cost 2)
+  endif()
   set_tests_properties(${T_NAME} PROPERTIES
-    LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial}
+    LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial} COST ${cost}
     ENVIRONMENT "${SL_TEST_ENVIRONMENT}" ENVIRONMENT_MODIFICATION "${SL_TEST_UNSET}")
 endfunction()
+
+# There are many programs to link, and where this linker is it takes half the time.
+find_program(SL_GOLD ld.gold)
 
 # What a C test of the core is compiled and linked with.
 function(sl_core_test target)
@@ -72,6 +82,16 @@ function(sl_core_test target)
   target_compile_definitions(${target} PRIVATE SL_MODULE="test")
   # Test functions and mocks need no prototype.
   target_compile_options(${target} PRIVATE -Wno-missing-prototypes)
+  if(SL_BUILD STREQUAL "asan")
+    # What is looked at is the core.
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  elseif(SL_BUILD STREQUAL "release")
+    # Whoever steps through a test uses the dev build; here lines are enough.
+    target_compile_options(${target} PRIVATE -g1)
+  endif()
+  if(SL_GOLD)
+    target_link_options(${target} PRIVATE -fuse-ld=gold)
+  endif()
   add_dependencies(${target} sl_proto_headers sl_abi_generated)
 endfunction()
 
