@@ -117,6 +117,16 @@ do_get(struct sl_state_store *store, const char *path, struct outcome *out)
 }
 
 static int
+do_sync(struct sl_state_store *store)
+{
+    struct outcome outcome = {0};
+    sl_state_sync(store, on_outcome, &outcome);
+    int status = wait_outcome(&outcome);
+    outcome_destroy(&outcome);
+    return status;
+}
+
+static int
 do_set_bytes(struct sl_state_store *store, const char *path, const void *value, size_t size,
              int32_t version, struct outcome *out)
 {
