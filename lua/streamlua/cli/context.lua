@@ -117,6 +117,22 @@ function Context.print_json(self, value, order)
   self.stdout:write(output.json_text(value, order))
 end
 
+--- Writes one JSON document to a file, or the command fails; `what` the document is, for the message.
+---@param path string
+---@param value any
+---@param what string
+---@param order? table of its keys
+function Context.write_json(self, path, value, what, order)
+  local text = output.json_text(value, order)
+  local file, message = io.open(path, 'w')
+  if not file then self:fail('failed', what, message) end
+  file:write(text)
+  -- A full disk shows when the buffer is written, not when it is filled.
+  local ok, why = file:flush()
+  file:close()
+  if not ok then self:fail('failed', ("%s '%s'"):format(what, path), why) end
+end
+
 --- Prints an aligned table: columns are titles or {title=, align=}, rows lists of values.
 ---@param options table? {headers=false, indent=}
 function Context.print_table(self, columns, rows, options)

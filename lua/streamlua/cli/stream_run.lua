@@ -48,7 +48,10 @@ function M.follower(display, is_shown, report, spool)
       end
     elseif name == 'batch_completed' then
       self.waiting = math.max(0, self.waiting - 1)
-      if spool then spool:write(json.encode(portable(document)), '\n') end
+      if spool and not self.spool_failure then
+        local ok, why = spool:write(json.encode(portable(document)), '\n')
+        if not ok then self.spool_failure = why end
+      end
       self.records = self.records + document.records
       for _, operation in ipairs(document.output_operations) do
         if operation.failure_reason then
@@ -63,18 +66,12 @@ function M.follower(display, is_shown, report, spool)
   return self
 end
 
-local function write_summary(context, path, summary)
-  local file, message = io.open(path, 'w')
-  if not file then context:fail('failed', 'summary', message) end
-  local ok, why = file:write(json.encode(summary), '\n')
-  file:close()
-  if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
-end
-
 -- What the spool holds, nil without one.
-local function documents(spool)
+local function documents(context, spool, failure)
   if not spool then return nil end
-  spool:seek('set')
+  -- The seek writes what is still in the buffer.
+  local place, why = spool:seek('set')
+  if failure or not place then context:fail('failed', 'the batches of the summary', failure or why) end
   local list = {}
   for text in spool:lines() do list[#list + 1] = json.decode(text) end
   spool:close()
@@ -129,9 +126,9 @@ function M.run(context, args, stream, options)
   })
   display:close()
   if not ok then fail(context, 'invalid', outcome) end
-  local summary = { context = stream.name, batches = documents(spool), records = follow.records,
+  local summary = { context = stream.name, batches = documents(context, spool, follow.spool_failure), records = follow.records,
     seconds = outcome.seconds }
-  if args.summary then write_summary(context, args.summary, summary) end
+  if args.summary then context:write_json(args.summary, summary, 'summary') end
   if is_json and outcome.reason ~= 'failed' then context:print_json(summary) end
   if outcome.is_stuck then
     context.stderr:write('error: run: a thread does not come back from user code\n')

@@ -74,16 +74,6 @@ local function print_summary(context, topology, summary)
   print_advice(context, summary.advice or {})
 end
 
-local function write_summary(context, path, topology, summary)
-  local json = require 'streamlua.json'
-  local file, message = io.open(path, 'w')
-  if not file then context:fail('failed', 'summary', message) end
-  file:write(json.encode(summary, { order = order.summary(topology) }), '\n')
-  local ok, why = file:flush()
-  file:close()
-  if not ok then context:fail('failed', ("summary '%s'"):format(path), why) end
-end
-
 -- The program of the script, without errors, and with what executors load it.
 local function load_program(context, args)
   local options = { set = context.set, defaults = context.defaults }
@@ -184,7 +174,9 @@ return {
     if is_shown and not outcome.failure then
       print_summary(context, topology, outcome.summary)
     end
-    if args.summary then write_summary(context, args.summary, topology, outcome.summary) end
+    if args.summary then
+      context:write_json(args.summary, outcome.summary, 'summary', order.summary(topology))
+    end
     if is_json and not outcome.failure then
       context:print_json(outcome.summary, order.summary(topology))
     end
