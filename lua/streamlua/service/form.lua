@@ -20,7 +20,7 @@ function M.decode(text)
     is_good = is_good and number ~= nil and number ~= false
     return number and string.char(number) or ''
   end)
-  return is_good and not plain:find('%%$') and plain or nil
+  return is_good and not text:find('%%$') and plain or nil
 end
 
 --- A text as it stands in a target or a form.

@@ -21,8 +21,9 @@ describe('parameters of HTTP requests', function()
   end)
 
   it('read back as they were written', function()
-    local text = 'a/b c%+&=\n\255'
-    assert.equal(text, form.decode(form.encode(text)))
+    for _, text in ipairs({ 'a/b c%+&=\n\255', '', '%', '100%', '%25', '%%' }) do
+      assert.equal(text, form.decode(form.encode(text)))
+    end
   end)
 
   it('come in multipart bodies', function()
