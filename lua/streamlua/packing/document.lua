@@ -267,6 +267,24 @@ local function check_sums(faults, container, k)
   end
 end
 
+-- The slot of a container that runs somewhere: texts, and a port.
+local function slot_into(faults, result, given, k)
+  for _, key in ipairs({ 'supervisor', 'host' }) do
+    local text = value_of(given[key])
+    if text ~= nil and type(text) ~= 'string' then
+      faults:add('containers[%d].%s', { k, key }, 'must be a text, got ' .. shown(text))
+    else
+      result[key] = text
+    end
+  end
+  local port = value_of(given.port)
+  if port ~= nil and not is_whole(port, 0, 65535) then
+    faults:add('containers[%d].port', { k }, 'must be a port within 0..65535, got ' .. shown(port))
+  else
+    result.port = port
+  end
+end
+
 local function container(faults, scope, given, k)
   if type(given) ~= 'table' then
     faults:add('containers[%d]', { k }, 'must be a table, got ' .. shown(given))
@@ -278,9 +296,9 @@ local function container(faults, scope, given, k)
     cpu = amount(faults, given.cpu, 'containers[%d].cpu', k, nil, M.MAX_CPU),
     ram = amount(faults, given.ram, 'containers[%d].ram', k, nil, MAX_BYTES),
     disk = amount(faults, given.disk, 'containers[%d].disk', k, nil, MAX_BYTES),
-    supervisor = value_of(given.supervisor), host = value_of(given.host),
-    port = value_of(given.port), instances = {},
+    instances = {},
   }
+  slot_into(faults, result, given, k)
   if not is_list(given.instances) or #given.instances == 0 then
     faults:add('containers[%d].instances', { k }, 'must be a list of at least one instance, got '
       .. (type(given.instances) == 'table' and 'none' or shown(given.instances)))

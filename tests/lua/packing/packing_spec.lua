@@ -203,6 +203,21 @@ describe('a packing request is refused', function()
     assert.same({ "current has no instance of component 'new'" }, fault.faults)
   end)
 
+  it('when the slots of its plan are none', function()
+    local plan = assert(packing.pack(request_of(), 'first_fit_decreasing'))
+    local first = plan.containers[1]
+    first.supervisor, first.host, first.port = 's1', 'h1', 6800
+    assert(packing.validate_plan(plan))
+    first.supervisor, first.host, first.port = 7, { 'h1' }, '6800'
+    local _, fault = packing.validate_plan(plan)
+    assert.same({ 'containers[1].supervisor must be a text, got 7',
+      'containers[1].host must be a text, got a table',
+      "containers[1].port must be a port within 0..65535, got '6800'" }, fault.faults)
+    first.supervisor, first.host, first.port = 's1', 'h1', 65536
+    _, fault = packing.validate_plan(plan)
+    assert.same({ 'containers[1].port must be a port within 0..65535, got 65536' }, fault.faults)
+  end)
+
   it('when its plan contradicts it', function()
     local plan = assert(packing.pack(request_of(), 'first_fit_decreasing'))
     plan.topology = 'other'
