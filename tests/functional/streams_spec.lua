@@ -106,6 +106,33 @@ describe('streamlua run on a stream program', function()
     end)
   end)
 
+  it('keeps no block that the log did not take', function()
+    with_script([[
+      local streaming = require 'streamlua.streaming'
+      local folder = debug.getinfo(1, 'S').source:match('^@(.*)/')
+      local ssc = streaming.context { name = 'refused', batch = '50ms', block_interval = '10ms',
+        checkpoint = folder, write_ahead_log = true, receiver_restart_delay = '1ms' }
+      ssc:receiver_stream({ poll = function(_, r) r:store('x') return true end }):print()
+      local stops = 0
+      ssc:add_listener({ receiver_stopped = function()
+        stops = stops + 1
+        local kept = 0
+        for _, own in pairs(ssc.receivers.blocks) do
+          for _ in pairs(own) do kept = kept + 1 end
+        end
+        io.stderr:write(('stops %d, blocks %d\n'):format(stops, kept))
+      end })
+      return ssc]], function(path, folder)
+      -- In the place of the log's folder.
+      process.write_file(folder .. '/receivedData', '')
+      local run = process.start({ 'run', path, '--executors', '2' })
+      run:expect('stderr', 'stops 3, blocks 0\n')
+      run:signal('TERM')
+      local result = run:wait()
+      assert.matches('receiver receiver_stream%-%d: a block could not be stored: .*receivedData', result.stderr)
+    end)
+  end)
+
   it('a long job delays no tick and is finished after SIGTERM', function()
     with_script([[
       local streaming = require 'streamlua.streaming'

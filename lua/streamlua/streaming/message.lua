@@ -39,4 +39,6 @@ return {
   BLOCK_TAKEN = 17,
   -- To a member in another process: the driver has done without it for too long; that process ends.
   GIVEN_UP = 18,
+  -- To the driver: a block that was told of before is in no batch; {node, id}.
+  BLOCK_REFUSED = 19,
 }

@@ -103,7 +103,7 @@ local Runner = {}
 Runner.__index = Runner
 
 --- A runner of a stream's receiver. The sink is {started(stream) -> true or nil, error(stream, text),
---- ended(stream, ending), block(stream, data) -> true or nil}.
+--- ended(stream, ending), block(stream, data) -> true, or nil and perhaps why}.
 ---@param stream streamlua.DStream
 ---@param options { clock?: ffi.cdata*, interval_ms: integer, max_rate: number, initial_rate: number, sink: table }
 function M.new(stream, options)
@@ -147,8 +147,10 @@ end
 --- Hands the blocks over that have been cut; false when one was not taken.
 function Runner:flush()
   while C.sl_abi_block_generator_pull(self.generator, self.data) == 1 do
-    if not self.sink.block(self.stream, self.data) then
-      self.ending = self.ending or { message = 'a block could not be stored' }
+    local is_taken, why = self.sink.block(self.stream, self.data)
+    if not is_taken then
+      self.ending = self.ending
+        or { message = 'a block could not be stored' .. (why and ': ' .. why or '') }
       return false
     end
   end
@@ -177,8 +179,27 @@ end
 local function thread_sink(document, link)
   local driver = ffi.cast('struct sl_streaming *', document.context)
   local block = ffi.new('struct sl_streaming_block')
-  local wal = document.wal_dir and C.sl_abi_wal_new(document.wal_dir, document.wal_rolling_ms) or nil
+  local wal
   local segment = ffi.new('struct sl_wal_segment')
+  -- Writes records to the log; false with an error of C.
+  local function write(bytes, len)
+    if not wal then
+      local opened = C.sl_abi_wal_new(document.wal_dir, document.wal_rolling_ms)
+      if opened == nil then return false end
+      wal = ffi.gc(opened, C.sl_abi_wal_free)
+    end
+    return C.sl_abi_wal_write(wal, bytes, len, C.sl_abi_streaming_clock_now(nil), segment) >= 0
+  end
+  -- Has C take a block whose records the driver has; false with an error of C.
+  local function add(stream, data, len)
+    block.id, block.records, block.worker = data.id, data.records, 'member'
+    block.wal_path, block.wal_offset, block.wal_length, block.is_valid = '', 0, 0, 1
+    if document.wal_dir then
+      if not write(data.bytes, len) then return false end
+      block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
+    end
+    return C.sl_abi_streaming_block_add(driver, stream.node, block) >= 0
+  end
   return {
     -- The driver registers it, and tells it to end where that is refused.
     started = function(stream)
@@ -193,20 +214,14 @@ local function thread_sink(document, link)
         message = ending.message, delay_ms = ending.delay_ms, member = link.member })
     end,
     block = function(stream, data)
-      local n, len = tonumber(data.records), tonumber(data.len)
+      local id, n, len = tonumber(data.id), tonumber(data.records), tonumber(data.len)
       local addr = wire.keep(data.bytes, len)
-      link.post(message.BLOCK, { node = stream.node, id = tonumber(data.id), addr = addr, len = len, n = n })
-      block.id, block.records, block.worker = data.id, data.records, 'member'
-      block.wal_path, block.is_valid = '', 1
-      if wal ~= nil then
-        if C.sl_abi_wal_write(wal, data.bytes, len, C.sl_abi_streaming_clock_now(nil), segment) < 0 then
-          return nil
-        end
-        block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
-      end
-      local rc = C.sl_abi_streaming_block_add(driver, stream.node, block)
-      if rc < 0 then C.sl_error_clear() end
-      return rc >= 0
+      -- First to the driver: a batch may ask for the block as soon as C has it.
+      link.post(message.BLOCK, { node = stream.node, id = id, addr = addr, len = len, n = n })
+      if add(stream, data, len) then return true end
+      local _, failure = err.last()
+      link.post(message.BLOCK_REFUSED, { node = stream.node, id = id })
+      return nil, tostring(failure)
     end,
   }
 end

@@ -29,12 +29,12 @@ local function from_log(self, node, info)
   if path == '' then return nil end
   local segment = ffi.new('struct sl_wal_segment', { offset = info.wal_offset, length = info.wal_length,
     path = path })
-  local wal = self:log_of(node)
   local len = ffi.new('size_t[1]')
-  local bytes = C.sl_abi_wal_read(wal, segment, len)
+  local wal, problem = self:log_of(node)
+  local bytes = wal and C.sl_abi_wal_read(wal, segment, len)
   if bytes == nil then
-    local _, failure = err.last()
-    self.context:warn('a block can not be read from the log: %s', tostring(failure))
+    problem = problem or tostring(select(2, err.last()))
+    self.context:warn('a block can not be read from the log: %s', problem)
     return nil
   end
   local n, size = tonumber(info.records), tonumber(len[0])
@@ -50,13 +50,18 @@ function Blocks:log_dir(node)
   return ('%s/receivedData/%d'):format(context.checkpoint_dir, context.streams[node]:input_id())
 end
 
---- The log of an input's data for this thread.
+--- The log of an input's data for this thread; nil and why it can not be opened.
+---@param node integer
+---@return ffi.cdata*?
+---@return string?
 function Blocks:log_of(node)
   local wal = self.logs[node]
   if not wal then
     local dir = ('%s/receivedData/%d'):format(self.context.checkpoint_dir or '.',
       self.context.streams[node]:input_id())
-    wal = ffi.gc(C.sl_abi_wal_new(dir, M.ROLLING_MS), C.sl_abi_wal_free)
+    local opened = C.sl_abi_wal_new(dir, M.ROLLING_MS)
+    if opened == nil then return nil, tostring(select(2, err.last())) end
+    wal = ffi.gc(opened, C.sl_abi_wal_free)
     self.logs[node] = wal
   end
   return wal
@@ -66,7 +71,8 @@ M.ROLLING_MS = 60000
 
 --- Deletes the files of an input's log that end before a time.
 function Blocks:clean_log(node, time)
-  if self:log_dir(node) then C.sl_abi_wal_clean(self:log_of(node), time) end
+  local wal = self:log_dir(node) and self:log_of(node)
+  if wal then C.sl_abi_wal_clean(wal, time) end
 end
 
 --- The block of this number, from memory or from the log; nil when it is lost.
@@ -112,7 +118,7 @@ local Inline = setmetatable({}, { __index = Blocks })
 Inline.__index = Inline
 
 -- Takes n encoded records that a receiver has stored: into the log when there is one, then into memory,
--- then into the next batch. `worker` brought them. True when they were taken.
+-- then into the next batch. `worker` brought them. True when they were taken, else nil and why not.
 local block_out, segment_out = ffi.new('struct sl_streaming_block'), ffi.new('struct sl_wal_segment')
 local function take_block(self, stream, data, worker)
   local context, block, segment = self.context, block_out, segment_out
@@ -121,10 +127,14 @@ local function take_block(self, stream, data, worker)
   block.id, block.records, block.worker, block.is_valid = data.id, data.records, worker, 1
   block.wal_path, block.wal_offset, block.wal_length = '', 0, 0
   if self:log_dir(stream.node) then
-    local wal = self:log_of(stream.node)
-    if not report(self, C.sl_abi_wal_write(wal, data.bytes, len, context:now(), segment)) then
+    local wal, problem = self:log_of(stream.node)
+    local ok = wal ~= nil
+    if ok then
+      ok, problem = report(self, C.sl_abi_wal_write(wal, data.bytes, len, context:now(), segment))
+    end
+    if not ok then
       self:drop(stream.node, id)
-      return nil
+      return nil, problem
     end
     block.wal_path, block.wal_offset, block.wal_length = segment.path, segment.offset, segment.length
   end
@@ -133,7 +143,7 @@ local function take_block(self, stream, data, worker)
     self:drop(stream.node, id)
     context:warn('%s: a block of %d records was refused: %s', stream.node_name, n, problem)
   end
-  return ok and true or nil
+  return ok and true or nil, problem
 end
 
 local function inline_sink(self)
@@ -416,6 +426,7 @@ function M.remote(context, pool)
         document.delay_ms or UNKNOWN)
     end
   end)
+  pool:on(message.BLOCK_REFUSED, function(document) self:drop(document.node, document.id) end)
   pool:on(message.BLOCK, function(document, from)
     if document.bytes then
       take_from_host(self, document, from)
