@@ -176,9 +176,12 @@ sl_err_format(const struct sl_err *err, char *dst, unsigned long size)
     }
     if (err->sys_errno != 0) {
         char text[128];
-        text_append(dst, size, &used, " (");
-        text_append(dst, size, &used, strerror_r(err->sys_errno, text, sizeof(text)));
-        text_append(dst, size, &used, ")");
+        const char *reason = strerror_r(err->sys_errno, text, sizeof(text));
+        if (strstr(dst, reason) == NULL) {
+            text_append(dst, size, &used, " (");
+            text_append(dst, size, &used, reason);
+            text_append(dst, size, &used, ")");
+        }
     }
     return dst;
 }

@@ -124,6 +124,7 @@ const char *sl_err_text(int code);
 
 /*
  * Writes "message: cause: root (errno text)" as one line of at most size - 1 bytes and a NUL;
- * returns dst. Without a message the text of the code stands for it.
+ * returns dst. Without a message the text of the code stands for it; an errno text that is in the
+ * message already is not repeated.
  */
 char *sl_err_format(const struct sl_err *err, char *dst, unsigned long size);

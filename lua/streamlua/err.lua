@@ -7,6 +7,7 @@
 -- A wrapper of a C function writes `if rc < 0 then return err.last() end`.
 
 local abi = require 'streamlua.abi'
+local libc = require 'streamlua.connectors.libc'
 
 local C, ffi = abi.C, abi.ffi
 
@@ -41,7 +42,14 @@ end
 ---@return boolean
 function M.is(value) return getmetatable(value) == Error end
 
---- Takes the last failure of the C core on this thread, as `nil, err`, and clears the record.
+-- The root of a failure with the system's reason, unless it says that already.
+local function with_reason(text, errno)
+  local reason = libc.message(errno)
+  return text:find(reason, 1, true) and text or text .. ': ' .. reason
+end
+
+--- Takes the last failure of the C core on this thread, as `nil, err`, and clears the record. The root of
+--- an ESYS failure ends with what the system said.
 ---@return nil
 ---@return streamlua.Error
 function M.last()
@@ -50,9 +58,14 @@ function M.last()
   if message == '' then message = ffi.string(C.sl_error_text(code)) end
   local causes = {}
   for i = 0, C.sl_error_cause_count() - 1 do causes[#causes + 1] = ffi.string(C.sl_error_cause(i)) end
+  local errno = C.sl_error_errno()
+  if errno ~= 0 and #causes > 0 then
+    causes[#causes] = with_reason(causes[#causes], errno)
+  elseif errno ~= 0 then
+    message = with_reason(message, errno)
+  end
   local failure = M.new(ffi.string(C.sl_error_name(code)), message,
     #causes > 0 and table.concat(causes, ': ') or nil)
-  local errno = C.sl_error_errno()
   if errno ~= 0 then failure.errno = errno end
   failure.file, failure.line = ffi.string(C.sl_error_file()), C.sl_error_line()
   C.sl_error_clear()

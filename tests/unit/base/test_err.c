@@ -156,6 +156,9 @@ test_format_adds_errno_and_cuts(void **state)
     char line[64];
     sl_err_format(sl_err_last(), line, sizeof(line));
     assert_string_equal(line, "open conf (No such file or directory)");
+    sl_err_set(SL_ESYS, "open conf: %s", strerror(ENOENT));
+    sl_err_format(sl_err_last(), line, sizeof(line));
+    assert_string_equal(line, "open conf: No such file or directory");
     char tight[8];
     sl_err_format(sl_err_last(), tight, sizeof(tight));
     assert_string_equal(tight, "open co");
