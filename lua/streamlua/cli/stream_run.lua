@@ -126,8 +126,8 @@ function M.run(context, args, stream, options)
   })
   display:close()
   if not ok then fail(context, 'invalid', outcome) end
-  local summary = { context = stream.name, batches = documents(context, spool, follow.spool_failure), records = follow.records,
-    seconds = outcome.seconds }
+  local summary = { context = stream.name, batches = documents(context, spool, follow.spool_failure),
+    records = follow.records, seconds = outcome.seconds }
   if args.summary then context:write_json(args.summary, summary, 'summary') end
   if is_json and outcome.reason ~= 'failed' then context:print_json(summary) end
   if outcome.is_stuck then

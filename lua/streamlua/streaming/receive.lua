@@ -191,7 +191,7 @@ local function thread_sink(document, link)
     return C.sl_abi_wal_write(wal, bytes, len, C.sl_abi_streaming_clock_now(nil), segment) >= 0
   end
   -- Has C take a block whose records the driver has; false with an error of C.
-  local function add(stream, data, len)
+  local function give(stream, data, len)
     block.id, block.records, block.worker = data.id, data.records, 'member'
     block.wal_path, block.wal_offset, block.wal_length, block.is_valid = '', 0, 0, 1
     if document.wal_dir then
@@ -218,7 +218,7 @@ local function thread_sink(document, link)
       local addr = wire.keep(data.bytes, len)
       -- First to the driver: a batch may ask for the block as soon as C has it.
       link.post(message.BLOCK, { node = stream.node, id = id, addr = addr, len = len, n = n })
-      if add(stream, data, len) then return true end
+      if give(stream, data, len) then return true end
       local _, failure = err.last()
       link.post(message.BLOCK_REFUSED, { node = stream.node, id = id })
       return nil, tostring(failure)
