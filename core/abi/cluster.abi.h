@@ -114,6 +114,14 @@ int32_t sl_abi_cluster_submit(struct sl_cluster *cluster,
 int32_t sl_abi_cluster_status(struct sl_cluster *cluster, const char *topology,
                               const struct sl_control_status **status);
 
+/*
+ * Asks supervisors for the logs of containers, all at once, and fills in the answers, which are
+ * valid until the next call of this client; each has its own error. With wait_ms it waits so long
+ * for something new in one of them.
+ */
+int32_t sl_abi_cluster_logs(struct sl_cluster *cluster, const char *topology,
+                            struct sl_log_question *questions, size_t count, double wait_ms);
+
 /* Has the spouts called, or not any more, and waits until it is so. Returns 1 when it was so
  * before, 0 when it was changed, or an error as sl_abi_cluster_status, SL_ETIMEOUT, SL_ECONFLICT.
  */

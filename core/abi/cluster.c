@@ -195,6 +195,21 @@ sl_abi_cluster_status(struct sl_cluster *cluster, const char *topology,
 }
 
 int32_t
+sl_abi_cluster_logs(struct sl_cluster *cluster, const char *topology,
+                    struct sl_log_question *questions, size_t count, double wait_ms)
+{
+    int rc = need(cluster != NULL && topology != NULL && (questions != NULL || count == 0),
+                  "a client, a name and questions are");
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = need(questions[i].supervisor != NULL, "the names of supervisors are");
+    }
+    if (rc == 0) {
+        sl_runtime_logs(cluster->runtime, topology, questions, count, milliseconds(wait_ms));
+    }
+    return rc;
+}
+
+int32_t
 sl_abi_cluster_set_active(struct sl_cluster *cluster, const char *topology, bool is_active,
                           double timeout_ms)
 {

@@ -106,6 +106,21 @@ struct sl_control_status {
     uint64_t guardian_pid;
 };
 
+/* A question for the log of a container, which its supervisor has, and the answer. */
+struct sl_log_question {
+    const char *supervisor;
+    int32_t container;
+    /* Where to read on, and then where the data begins. */
+    uint64_t position;
+    /* Only the end of what is there. */
+    bool is_end;
+    /* 0, SL_ENOTFOUND for no such log, SL_EUNAVAIL, and the words to it. */
+    int32_t code;
+    const char *reason;
+    const uint8_t *data;
+    size_t size;
+};
+
 enum sl_update_outcome {
     SL_UPDATE_DONE = 0,
     SL_UPDATE_ROLLED_BACK = 1,

@@ -143,6 +143,11 @@ int sl_runtime_package(struct sl_runtime *runtime, const char *topology,
 int sl_runtime_status(struct sl_runtime *runtime, const char *topology,
                       const struct sl_control_status **status);
 
+/* Asks supervisors for logs and fills in the answers, which are there until the next call. With
+ * wait_ms it returns when one of them has something, or at the end of that time. */
+void sl_runtime_logs(struct sl_runtime *runtime, const char *topology,
+                     struct sl_log_question *questions, size_t count, uint64_t wait_ms);
+
 /* Carries out a command (abi/cluster.abi.h says what each does and gives). SL_EINVAL for one that
  * there is not. */
 int sl_runtime_run(struct sl_runtime *runtime, const struct sl_runtime_request *request,

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cluster/settings.h"
+#include "cluster/supervisor_logs.h"
 #include "cluster/supervisor_neighbours.h"
 #include "cluster/supervisor_slots.h"
 #include "cluster/supervisor_starts.h"
@@ -21,12 +22,14 @@ struct sl_supervisor {
     char *id;
     char *host;
     char *boot_id;
+    char *log_folder;
     uint32_t *ports;
     struct sl_state_presence *presence;
     struct sl_supervisor_processes *processes;
     struct sl_register_supervisor identity;
     struct sl_supervisor_slots *slots;
     struct sl_supervisor_starts starts;
+    struct sl_supervisor_logs logs;
     struct sl_topology_leaders leaders;
     struct sl_leader_retrieval *master;
     /* Until the id is ours. */
@@ -306,6 +309,10 @@ handle_request(void *ctx, struct sl_rpc_request *request)
     struct sl_supervisor *self = ctx;
     uint32_t method = sl_rpc_request_method(request);
     struct sl_arena arena;
+    if (method == SL_SV_READ_LOG) {
+        sl_supervisor_logs_read(&self->logs, request);
+        return;
+    }
     sl_arena_create(&arena, 0, 64 * 1024);
     int rc = method == SL_SV_START_MASTER || method == SL_SV_STOP_MASTER ||
                      method == SL_SV_RESTART_MASTER
@@ -546,6 +553,8 @@ sl_supervisor_new(const struct sl_supervisor_options *options, struct sl_supervi
         .on_master_ended = master_ended,
         .ctx = self,
     };
+    self->log_folder = sl_strdup(options->program.logs);
+    sl_supervisor_logs_create(&self->logs, self->loop, self->log_folder);
     sl_supervisor_starts_create(&self->starts, self->loop, options->store, give_master_up, self);
     self->processes = sl_supervisor_processes_new(&processes);
     publish(self);
@@ -570,6 +579,7 @@ sl_supervisor_free(struct sl_supervisor *self)
         sl_leader_retrieval_free(self->master);
     }
     sl_supervisor_starts_destroy(&self->starts);
+    sl_supervisor_logs_destroy(&self->logs);
     sl_supervisor_processes_free(self->processes);
     sl_supervisor_slots_free(self->slots);
     sl_topology_leaders_destroy(&self->leaders);
@@ -578,6 +588,7 @@ sl_supervisor_free(struct sl_supervisor *self)
     sl_free(self->id);
     sl_free(self->host);
     sl_free(self->boot_id);
+    sl_free(self->log_folder);
     sl_free(self);
 }
 

@@ -10,6 +10,7 @@
  * being ended, the next one starts SL_SV_START_WORKER        topology master   sl_worker_command
  * sl_slot_worker SL_SV_RESTART_WORKER      topology master   sl_worker_command    sl_slot_worker
  *     SL_SV_STOP_WORKER         topology master   sl_worker_command    none, when it has ended
+ *     SL_SV_READ_LOG            command           sl_read_log         sl_log_piece
  *     SL_TM_WORKER_STATE        supervisor        sl_slot_worker      none
  */
 
@@ -22,6 +23,9 @@
 
 enum {
     SL_SUPERVISOR_NODE_FORMAT = 1,
+    /* Most bytes of a log in an answer, and the longest that one is waited for. */
+    SL_LOG_PIECE_MAX = 512 * 1024,
+    SL_LOG_WAIT_MAX_MS = 60000,
 };
 
 struct sl_supervisor_node {
@@ -67,10 +71,27 @@ struct sl_slot_worker {
     const char *text;
 };
 
+struct sl_read_log {
+    const char *topology;
+    int32_t container;
+    uint64_t position;
+    /* The end of it, if that is behind the position. */
+    bool is_end;
+    uint32_t wait_ms;
+};
+
+struct sl_log_piece {
+    uint64_t position;
+    const uint8_t *data;
+    size_t size;
+};
+
 void sl_supervisor_node_encode(const struct sl_supervisor_node *message, struct sl_buf *out);
 void sl_start_master_encode(const struct sl_start_master *message, struct sl_buf *out);
 void sl_worker_command_encode(const struct sl_worker_command *message, struct sl_buf *out);
 void sl_slot_worker_encode(const struct sl_slot_worker *message, struct sl_buf *out);
+void sl_read_log_encode(const struct sl_read_log *message, struct sl_buf *out);
+void sl_log_piece_encode(const struct sl_log_piece *message, struct sl_buf *out);
 
 /* Decoders: 0, SL_EPROTO or SL_ELIMIT; everything lies in the arena. Names are checked as names,
  * ports as 1..65535. */
@@ -80,5 +101,9 @@ int sl_start_master_decode(const uint8_t *data, size_t size, struct sl_arena *ar
                            struct sl_start_master *message);
 int sl_worker_command_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                              struct sl_worker_command *message);
+int sl_read_log_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                       struct sl_read_log *message);
+int sl_log_piece_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                        struct sl_log_piece *message);
 int sl_slot_worker_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                           struct sl_slot_worker *message);

@@ -197,3 +197,57 @@ sl_slot_worker_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
     }
     return rc;
 }
+
+void
+sl_read_log_encode(const struct sl_read_log *message, struct sl_buf *out)
+{
+    Streamlua__ReadLog packed = STREAMLUA__READ_LOG__INIT;
+    packed.topology = sl_pb_text(message->topology);
+    packed.container = message->container;
+    packed.position = message->position;
+    packed.is_end = message->is_end;
+    packed.wait_ms = message->wait_ms;
+    sl_message_pack(&packed.base, out);
+}
+
+int
+sl_read_log_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                   struct sl_read_log *message)
+{
+    Streamlua__ReadLog *packed;
+    int rc = unpack(&streamlua__read_log__descriptor, data, size, arena, &packed);
+    if (rc == 0) {
+        rc = check_name("topology", packed->topology);
+    }
+    if (rc == 0 && (packed->container < 1 || packed->position > INT64_MAX ||
+                    packed->wait_ms > SL_LOG_WAIT_MAX_MS)) {
+        rc = sl_err_set(SL_EPROTO, "a question for a log is out of range");
+    }
+    if (rc == 0) {
+        *message = (struct sl_read_log){packed->topology, packed->container, packed->position,
+                                        packed->is_end, packed->wait_ms};
+    }
+    return rc;
+}
+
+void
+sl_log_piece_encode(const struct sl_log_piece *message, struct sl_buf *out)
+{
+    Streamlua__LogPiece packed = STREAMLUA__LOG_PIECE__INIT;
+    packed.position = message->position;
+    /* protobuf-c does not write to what it packs. */
+    packed.data = (ProtobufCBinaryData){message->size, (uint8_t *)message->data};
+    sl_message_pack(&packed.base, out);
+}
+
+int
+sl_log_piece_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
+                    struct sl_log_piece *message)
+{
+    Streamlua__LogPiece *packed;
+    int rc = unpack(&streamlua__log_piece__descriptor, data, size, arena, &packed);
+    if (rc == 0) {
+        *message = (struct sl_log_piece){packed->position, packed->data.data, packed->data.len};
+    }
+    return rc;
+}

@@ -333,6 +333,7 @@ static const struct sl_rpc_method methods[] = {
     {SL_SV_RESTART_WORKER, handle_process},
     {SL_SV_STOP_WORKER, handle_process},
     {SL_SV_RESTART_MASTER, handle_process},
+    {SL_SV_READ_LOG, handle_process},
 };
 
 int

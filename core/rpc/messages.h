@@ -73,6 +73,7 @@ enum sl_method {
     SL_SV_RESTART_WORKER = 52,
     SL_SV_STOP_WORKER = 53,
     SL_SV_RESTART_MASTER = 54,
+    SL_SV_READ_LOG = 55,
     /* Endpoint of a worker. */
     SL_WORKER_HEARTBEAT = 60,
     SL_WORKER_DISCONNECT = 61,

@@ -71,6 +71,11 @@ describe('a standalone cluster on ZooKeeper', function()
     for number = 1, 3 do supervisors['s' .. number] = cluster.supervisor(number, 3) end
     ok('submit', script)
     check_flow(folder)
+    -- A machine that has none of the logs gets them from the supervisors.
+    local elsewhere = process.run({ 'logs', 'counts', '--container', '1' }, { env = {
+      STREAMLUA_STATE = server.url, STREAMLUA_CLUSTER = 'standalone',
+      XDG_STATE_HOME = folder .. '/elsewhere' } })
+    assert.matches('^worker: container 1 listens on', elsewhere.stdout, nil, nil, elsewhere.stderr)
     local before = by_id(until_described(all_run), 'pid')
     first:signal('KILL')
     check_flow(folder)

@@ -15,6 +15,7 @@ local source = streamlua.spout {
   fields = { 'n' },
   open = function(self, context)
     self.n = 0
+    for line in io.lines(context.config.say or '/dev/null') do print(line) end
     if context.config.exits then
       io.stderr:write('there is no table\n')
       os.exit(3)
@@ -219,6 +220,53 @@ describe('a supervisor', function()
       for _ in pairs(processes()) do count = count + 1 end
       return count == 3
     end)
+  end)
+
+  it('reads the logs of its workers for commands, wherever these are typed', function()
+    local one = supervisor(1)
+    supervisor(2)
+    local words = {}
+    for i = 1, 300 do words[i] = ('a long line of a log %d %s'):format(i, ('x'):rep(4000)) end
+    files.write('words', table.concat(words, '\n') .. '\n')
+    ok('submit', script, '--set', 'say=' .. folder .. '/words')
+    local state = await_running()
+    local source = 1
+    for _, container in ipairs(state.containers) do
+      for _, task in ipairs(container.tasks) do
+        if task.component == 'source' then source = container.id end
+      end
+    end
+    -- Longer than one answer, and shown as soon as it is written.
+    local whole = ok('logs', 'counts', '--container', tostring(source)).stdout
+    assert.equal(table.concat(words, '\n') .. '\n', whole:match('a long line.*'))
+    local last = json.decode(ok('logs', 'counts', '--tail', '2', '-o', 'json').stdout).logs
+    assert.equal(2, #last)
+    assert.same({ words[299], words[300] }, last[source].lines)
+    local followed = daemon('logs', 'counts', '-f', '--tail', '1')
+    followed:expect('stdout', 'a long line of a log 300')
+    local log = assert(io.open(('%s/state/logs/counts/container-%d.log'):format(folder, source), 'a'))
+    log:write('half a line')
+    log:flush()
+    log:write(', and its end\n')
+    log:close()
+    followed:expect('stdout', 'half a line, and its end\n')
+    followed:signal('INT')
+    followed:wait()
+    -- One that is away is told of, with what it has; the others are shown.
+    local place
+    for _, container in ipairs(state.containers) do
+      if container.supervisor == 's1' then place = container.id end
+    end
+    one:signal('KILL')
+    one:wait()
+    local rest = run('logs', 'counts', '--tail', '1')
+    assert.equal(0, rest.code)
+    assert.matches(('^warning: container %d: supervisor s1 on host 127.0.0.1, which has its log, can not '
+      .. 'be asked: '):format(place), rest.stderr)
+    local alone = run('logs', 'counts', '--container', tostring(place))
+    assert.equal(5, alone.code)
+    assert.matches('supervisor s1 on host 127.0.0.1, which has its log', alone.stderr, 1, true)
+    assert.equal(3, run('logs', 'counts', '--container', '9').code)
   end)
 
   it('ends what it runs when it is interrupted', function()

@@ -112,6 +112,8 @@ decode_supervisor(uint8_t kind, const uint8_t *data, size_t size, struct sl_aren
     struct sl_start_master start;
     struct sl_worker_command command;
     struct sl_slot_worker worker;
+    struct sl_read_log question;
+    struct sl_log_piece piece;
     struct sl_supervisor_record *records;
     size_t damaged;
     switch (kind) {
@@ -126,6 +128,8 @@ decode_supervisor(uint8_t kind, const uint8_t *data, size_t size, struct sl_aren
         break;
     case 22:
         sl_slot_worker_decode(data, size, arena, &worker);
+        sl_read_log_decode(data, size, arena, &question);
+        sl_log_piece_decode(data, size, arena, &piece);
         break;
     default:
         sl_supervisor_records_decode(data, size, "boot", arena, &records, &damaged);

@@ -261,11 +261,63 @@ function Client:update(current, proposed, components, options)
   return result
 end
 
---- What its workers wrote, as streamlua.cluster.logs reads it.
+-- The containers of a topology whose logs supervisors have; nil: they are on this machine, if at all.
+local function supervised(self, name, wanted)
+  local topology = self:load(name)
+  if not (topology and topology.plan and topology.execution
+    and topology.execution.scheduler == 'standalone') then return nil end
+  local list = {}
+  for _, container in ipairs(topology.plan.containers) do
+    local is_wanted = not wanted or wanted == container.id
+    if is_wanted and container.supervisor and container.supervisor ~= '' then
+      list[#list + 1] = { id = container.id, supervisor = container.supervisor, host = container.host }
+    end
+  end
+  return #list > 0 and list or nil
+end
+
+-- What a supervisor answered, as streamlua.cluster.logs has it; nil when there is no such log.
+local function answered_log(container, question, tail)
+  local log = { container = container.id, lines = {}, at = tonumber(question.position) }
+  local code = text_of(C.sl_error_name(question.code))
+  if code == 'ENOTFOUND' then return nil end
+  if question.code ~= 0 then
+    log.missing = ("container %d: supervisor %s on host %s, which has its log, can not be asked: %s")
+      :format(container.id, container.supervisor, container.host, text_of(question.reason))
+  elseif question.size > 0 then
+    local text = text_of(question.data, question.size)
+    local lines, size = logs.lines(text, tail)
+    -- A line without an end that fills all that is told at once.
+    if size == 0 then lines, size = { text }, #text end
+    log.lines, log.at = lines, log.at + size
+  end
+  return log
+end
+
+--- What its workers wrote, as streamlua.cluster.logs reads it. On a cluster of supervisors these are asked;
+--- what one that is away has is `missing`, a text, then.
 ---@param name string
 ---@param options table
----@return table[] logs
-function Client:logs(name, options) return logs.read(self.logs_folder .. '/' .. name, options) end
+---@return table[]? logs
+---@return streamlua.Error?
+function Client:logs(name, options)
+  local containers = supervised(self, name, options.container)
+  if not containers then return logs.read(self.logs_folder .. '/' .. name, options) end
+  local questions = ffi.new('struct sl_log_question[?]', #containers)
+  for i, container in ipairs(containers) do
+    local question = questions[i - 1]
+    question.supervisor, question.container = container.supervisor, container.id
+    question.position = options.after and options.after[container.id] or 0
+    question.is_end = options.tail ~= nil
+  end
+  local rc = C.sl_abi_cluster_logs(self.pointer, name, questions, #containers, options.wait_ms or 0)
+  if rc < 0 then return err.last() end
+  local list = {}
+  for i, container in ipairs(containers) do
+    list[#list + 1] = answered_log(container, questions[i - 1], options.tail)
+  end
+  return list
+end
 
 --- Ends a topology and deletes what is stored of it.
 ---@param name string

@@ -20,6 +20,24 @@ local function find(folder, container)
   return list
 end
 
+--- The lines of a text that are complete, the last `tail` of them, and how many bytes they are with
+--- what is before those.
+---@param text string
+---@param tail integer?
+---@return string[] lines
+---@return integer size
+function M.lines(text, tail)
+  local whole = text:match('^.*\n') or ''
+  local lines = {}
+  for line in whole:gmatch('([^\n]*)\n') do lines[#lines + 1] = line end
+  if tail and #lines > tail then
+    local last = {}
+    for i = #lines - tail + 1, #lines do last[#last + 1] = lines[i] end
+    lines = last
+  end
+  return lines, #whole
+end
+
 -- Lines that are complete from position `at` on, the last `tail` of them, and where they end.
 local function read_lines(path, at, tail)
   local file = io.open(path, 'rb')
@@ -31,15 +49,8 @@ local function read_lines(path, at, tail)
   file:seek('set', from)
   local text = file:read(PIECE_BYTES) or ''
   file:close()
-  local whole = text:match('^.*\n') or ''
-  local lines = {}
-  for line in whole:gmatch('([^\n]*)\n') do lines[#lines + 1] = line end
-  if tail and #lines > tail then
-    local last = {}
-    for i = #lines - tail + 1, #lines do last[#last + 1] = lines[i] end
-    lines = last
-  end
-  return lines, from + #whole
+  local lines, size_of_lines = M.lines(text, tail)
+  return lines, from + size_of_lines
 end
 
 local function has_lines(list)

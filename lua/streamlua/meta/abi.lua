@@ -843,6 +843,17 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field pid ffi.cdata*
 ---@field guardian_pid ffi.cdata*
 
+--- A question for the log of a container, which its supervisor has, and the answer.
+---@class sl_log_question: ffi.cdata*
+---@field supervisor ffi.cdata*
+---@field container integer
+---@field position ffi.cdata*
+---@field is_end boolean
+---@field code integer
+---@field reason ffi.cdata*
+---@field data ffi.cdata*
+---@field size integer
+
 ---@class sl_update_result: ffi.cdata*
 ---@field outcome integer
 ---@field code integer
@@ -3161,6 +3172,17 @@ function C.sl_abi_cluster_submit(cluster, submission, planned) end
 ---@param status ffi.cdata*
 ---@return integer
 function C.sl_abi_cluster_status(cluster, topology, status) end
+
+--- Asks supervisors for the logs of containers, all at once, and fills in the answers, which are
+--- valid until the next call of this client; each has its own error. With wait_ms it waits so long
+--- for something new in one of them.
+---@param cluster sl_cluster|ffi.cdata*
+---@param topology string|ffi.cdata*
+---@param questions sl_log_question|ffi.cdata*
+---@param count integer
+---@param wait_ms number
+---@return integer
+function C.sl_abi_cluster_logs(cluster, topology, questions, count, wait_ms) end
 
 --- Has the spouts called, or not any more, and waits until it is so. Returns 1 when it was so
 --- before, 0 when it was changed, or an error as sl_abi_cluster_status, SL_ETIMEOUT, SL_ECONFLICT.

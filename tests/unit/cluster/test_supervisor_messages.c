@@ -90,6 +90,26 @@ test_commands_and_answers_come_back(void **state)
     assert_int_equal(master.port, 6800);
 
     sl_buf_clear(&bytes);
+    struct sl_read_log question = {"words", 3, 1LL << 40, true, 500};
+    sl_read_log_encode(&question, &bytes);
+    memset(&question, 0, sizeof(question));
+    assert_int_equal(sl_read_log_decode(bytes.data, bytes.size, &arena, &question), 0);
+    assert_string_equal(question.topology, "words");
+    assert_int_equal(question.container, 3);
+    assert_true(question.position == 1LL << 40);
+    assert_true(question.is_end);
+    assert_int_equal(question.wait_ms, 500);
+
+    sl_buf_clear(&bytes);
+    struct sl_log_piece piece = {7, (const uint8_t *)"a\0b\n", 4};
+    sl_log_piece_encode(&piece, &bytes);
+    memset(&piece, 0, sizeof(piece));
+    assert_int_equal(sl_log_piece_decode(bytes.data, bytes.size, &arena, &piece), 0);
+    assert_int_equal(piece.position, 7);
+    assert_int_equal(piece.size, 4);
+    assert_memory_equal(piece.data, "a\0b\n", 4);
+
+    sl_buf_clear(&bytes);
     sl_worker_command_encode(&command, &bytes);
     memset(&command, 0, sizeof(command));
     assert_int_equal(sl_worker_command_decode(bytes.data, bytes.size, &arena, &command), 0);
@@ -124,6 +144,19 @@ test_empty_commands_are_refused(void **state)
     struct sl_slot_worker worker;
     sl_arena_create(&arena, 0, 0);
     assert_int_equal(sl_start_master_decode(NULL, 0, &arena, &master), SL_EPROTO);
+    static const struct sl_read_log bad[] = {
+        {"../words", 1, 0, false, 0},
+        {"words", 0, 0, false, 0},
+        {"words", 1, UINT64_MAX, false, 0},
+        {"words", 1, 0, false, SL_LOG_WAIT_MAX_MS + 1},
+    };
+    for (size_t i = 0; i < array_size(bad); i++) {
+        struct sl_read_log question;
+        struct sl_buf out = {0};
+        sl_read_log_encode(&bad[i], &out);
+        assert_int_equal(sl_read_log_decode(out.data, out.size, &arena, &question), SL_EPROTO);
+        sl_buf_destroy(&out);
+    }
     assert_int_equal(sl_worker_command_decode(NULL, 0, &arena, &command), SL_EPROTO);
     assert_int_equal(sl_slot_worker_decode(NULL, 0, &arena, &worker), SL_EPROTO);
     sl_arena_destroy(&arena);

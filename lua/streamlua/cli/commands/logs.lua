@@ -11,6 +11,17 @@ local function read(context, client, name, options)
   return running.check(context, name, client:logs(name, options))
 end
 
+-- Logs that can not be had now: told once, and all there is to say when there are no others.
+local function tell_missing(context, name, list)
+  local missing = {}
+  for _, log in ipairs(list) do missing[#missing + 1] = log.missing end
+  if #missing == #list then
+    context:fail('unreachable', running.label(name), missing[1],
+      'there it is container-N.log, in a folder of the name of the topology below that of the logs')
+  end
+  for _, text in ipairs(missing) do context:warn(text) end
+end
+
 -- The logs with what is asked for of them; large ones come in pieces.
 local function read_first(context, client, args, name)
   local list = read(context, client, name, { container = args.container, tail = args.tail })
@@ -19,16 +30,17 @@ local function read_first(context, client, args, name)
       and ('there is no log of container %d'):format(args.container) or 'there are no logs of it',
       running.logs_place(context, name))
   end
+  tell_missing(context, name, list)
   return list
 end
 
--- Calls fn(log, lines) for the lines of each log, up to its present end.
+-- Calls fn(log, lines, is_alone) for the lines of each log, up to its present end.
 local function each_piece(context, client, args, name, fn)
   local list = read_first(context, client, args, name)
   for _, log in ipairs(list) do
     local lines = log.lines
     while #lines > 0 do
-      fn(log, lines)
+      fn(log, lines, #list == 1)
       lines = {}
       if not args.tail then
         local more = read(context, client, name, { container = log.container,
@@ -81,10 +93,8 @@ local function follow(context, client, args, name, list, print_lines)
 end
 
 local function print_text(context, client, args, name)
-  local print_lines, count = printer(context), #read_first(context, client, args, name)
-  local list = each_piece(context, client, args, name, function(log, lines)
-    print_lines(log, lines, count == 1)
-  end)
+  local print_lines = printer(context)
+  local list = each_piece(context, client, args, name, print_lines)
   if args.follow then follow(context, client, args, name, list, print_lines) end
 end
 

@@ -119,7 +119,7 @@ return {
     local settings, failure = control.settings(context.settings)
     if not settings then context:fail('invalid', 'settings', tostring(failure)) end
     -- What user code prints is in the log at once, and not lost when the process is killed.
-    if args.logs then io.stdout:setvbuf('line') end
+    if args.logs or args.supervisor then io.stdout:setvbuf('line') end
     local prepare = args.plan and with_fixed_plan or from_state_manager
     local topology, options = prepare(context, args, settings)
     options.container = args.container
