@@ -46,6 +46,8 @@ struct sl_physical_plan {
     uint64_t token;
     uint64_t epoch;
     enum sl_topology_state state;
+    /* Not all workers have it: nothing begins by the clock, and tasks that are opened wait. */
+    bool is_held;
     struct sl_plan_component *components;
     int32_t component_count;
     /* Ascending by id. */

@@ -363,6 +363,7 @@ sl_physical_plan_encode(const struct sl_physical_plan *plan, struct sl_buf *out)
     message.topology_id = SL_PB_MUTABLE(plan->topology_id);
     message.plan_version = plan->plan_version;
     message.token = plan->token;
+    message.is_held = plan->is_held;
     message.epoch = plan->epoch;
     message.state = (Streamlua__TopologyState)plan->state;
     message.n_components = (size_t)plan->component_count;
@@ -477,6 +478,7 @@ sl_physical_plan_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                                       .topology_id = message->topology_id,
                                       .plan_version = message->plan_version,
                                       .token = message->token,
+                                      .is_held = message->is_held,
                                       .epoch = message->epoch,
                                       .state = (enum sl_topology_state)message->state,
                                       .component_count = (int32_t)message->n_components};

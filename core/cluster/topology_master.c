@@ -220,6 +220,7 @@ publish(struct sl_topology_master *self)
     self->published_epoch = self->epoch;
     self->plan->physical.state =
         self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+    self->plan->physical.is_held = false;
     if (sl_physical_plan_encode(&self->plan->physical, &value) != 0) {
         self->is_publishing = false;
         sl__tm_event(self, "%s", sl_err_last()->msg);
@@ -246,16 +247,18 @@ has_all_workers(const struct sl_topology_master *self)
     return true;
 }
 
-/* A new epoch: every worker of the plan gets it. Spouts that are called go on meanwhile. */
+/* A new epoch: every worker of the plan gets it. Spouts that are called go on meanwhile, but when
+ * the version is new they wait until every worker has it, and so does what begins by the clock. */
 static void
 distribute(struct sl_topology_master *self)
 {
     self->is_dirty = false;
     self->epoch++;
     self->plan->physical.epoch = self->epoch;
-    bool is_running =
-        self->was_settled && self->execution.is_active && !sl__tm_update_keeps_pause(self);
+    bool is_held = self->run_version != self->plan->stored.version;
+    bool is_running = self->execution.is_active && !is_held;
     self->plan->physical.state = is_running ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
+    self->plan->physical.is_held = is_held;
     sl__tm_plan_fill(self, &self->plan->physical);
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         sl__tm_send_plan(sl__tm_worker_of(self, self->plan->physical.containers[i].id),
@@ -286,8 +289,8 @@ switch_spouts(struct sl_topology_master *self)
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);
         if (worker->is_switching) {
             is_done = false;
-        } else if (worker->is_active != self->execution.is_active) {
-            sl__tm_send_spouts(worker, self->execution.is_active);
+        } else if (worker->is_active != self->execution.is_active || worker->is_held) {
+            sl__tm_send_spouts(worker, self->execution.is_active, false);
             is_done = false;
         }
     }
@@ -348,6 +351,7 @@ sl__tm_advance(struct sl_topology_master *self)
         sl__tm_waiters_check(self);
         return;
     }
+    self->run_version = self->plan->stored.version;
     if (self->published_epoch != self->epoch) {
         self->is_published = false;
         publish(self);

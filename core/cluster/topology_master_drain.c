@@ -3,7 +3,8 @@
  * it knows of. Frames between workers may still be under way, so rounds are asked until they agree:
  * everybody quiet, the same numbers of frames as in the round before, and as many received as sent.
  * Frames that a worker took with it when it died are counted for ever; then several equal rounds,
- * each a pause apart, have to do.
+ * each a pause apart, have to do.  That no root is left needs no second look: paused spouts make
+ * none.
  */
 #include "base/err.h"
 #include "cluster/topology_master_priv.h"
@@ -42,7 +43,8 @@ round_over(struct sl_topology_master *self)
     drain->alike = is_alike ? drain->alike + 1 : (drain->is_quiet ? 1 : 0);
     drain->last_sent = drain->sent;
     drain->last_received = drain->received;
-    if (drain->alike >= (drain->sent == drain->received ? ROUNDS : ROUNDS_UNEQUAL)) {
+    uint32_t wanted = drain->sent == drain->received ? ROUNDS : ROUNDS_UNEQUAL;
+    if (drain->only_roots ? drain->is_quiet : drain->alike >= wanted) {
         finish(drain, 0);
     } else if (sl_loop_now_ms(self->loop) >= drain->until_ms) {
         finish(drain, SL_ETIMEOUT);
@@ -66,8 +68,9 @@ drained(void *ctx, const struct sl_rpc_result *result)
     }
     drain->sent += answer.sent;
     drain->received += answer.received;
-    drain->left += answer.roots + answer.waiting;
-    drain->is_quiet = drain->is_quiet && answer.roots + answer.waiting == 0;
+    uint64_t left = answer.roots + (drain->only_roots ? 0 : answer.waiting);
+    drain->left += left;
+    drain->is_quiet = drain->is_quiet && left == 0;
     if (--drain->open == 0) {
         round_over(self);
     }
@@ -84,7 +87,12 @@ start_round(struct sl_topology_master *self)
     drain->received = 0;
     drain->left = 0;
     drain->is_quiet = true;
-    sl_worker_drain_encode(left, self->phase == SL__TM_ENDING, &body);
+    struct sl_worker_drain wanted = {
+        .time_limit_ms = left,
+        .is_last = self->phase == SL__TM_ENDING,
+        .only_roots = drain->only_roots,
+    };
+    sl_worker_drain_encode(&wanted, &body);
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         struct sl__tm_worker *worker =
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);
@@ -103,12 +111,13 @@ start_round(struct sl_topology_master *self)
 }
 
 void
-sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
+sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms, bool only_roots,
                    void (*done)(void *ctx, int status), void *ctx)
 {
     struct sl__tm_drain *drain = &self->drain;
     drain->is_running = true;
     drain->until_ms = sl_loop_now_ms(self->loop) + limit_ms;
+    drain->only_roots = only_roots;
     drain->open = 0;
     drain->alike = 0;
     drain->done = done;

@@ -89,6 +89,8 @@ take(struct sl_topology_master *self, const struct sl_state_result *result)
         return 0;
     }
     drop_moved(self, &next->stored);
+    /* What has died comes elsewhere: nobody waits for that. */
+    self->run_version = self->was_settled ? next->stored.version : 0;
     sl__tm_plan_free(self->plan);
     self->plan = next;
     self->plan_node_version = result->stat.version;

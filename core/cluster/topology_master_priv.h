@@ -52,7 +52,12 @@ struct sl__tm_worker {
     bool must_resend;
     /* Its spouts are called, or SL_WORKER_SPOUTS with that was sent. */
     bool is_active;
+    /* Its bolts do not tick, and tasks that were opened wait. */
+    bool is_held;
+    /* They were before what is under way, if it is. */
     bool is_switching;
+    bool was_active;
+    bool was_held;
     /* A client asked for a restart and the new process has not registered yet. */
     bool is_restarting;
     /* How often it has ended before the topology ran. */
@@ -87,6 +92,8 @@ struct sl__tm_drain {
     struct sl_topology_master *master;
     bool is_running;
     uint64_t until_ms;
+    /* What waits is of no interest. */
+    bool only_roots;
     size_t open;
     bool is_quiet;
     uint64_t sent;
@@ -132,6 +139,8 @@ struct sl_topology_master {
     bool is_dirty;
     bool is_settled;
     bool was_settled;
+    /* All workers have run this version of the plan, or need not before spouts are called. */
+    uint64_t run_version;
     /* Publishing of the physical plan. */
     bool is_published;
     bool is_publishing;
@@ -195,7 +204,7 @@ void sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker 
 void sl__tm_worker_lost(struct sl__tm_worker *worker, const char *why);
 /* Sends a plan to one worker; its answer is handled. */
 void sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *plan);
-void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active);
+void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active, bool is_held);
 void sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause);
 /* A registration, also one that came before the plan was read. */
 void sl__tm_register_with(struct sl_topology_master *self, struct sl_rpc_request *request,
@@ -227,7 +236,8 @@ void sl__tm_handle_plan_changed(void *ctx, struct sl_rpc_request *request);
 bool sl__tm_is_elsewhere(const struct sl_topology_master *self, const struct sl_stored_plan *plan);
 
 /* topology_master_drain.c */
-void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
+/* Until nothing is in flight, or no root with only_roots. */
+void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms, bool only_roots,
                         void (*done)(void *ctx, int status), void *ctx);
 void sl__tm_drain_stop(struct sl_topology_master *self);
 
@@ -244,8 +254,6 @@ bool sl__tm_update_refused(struct sl_topology_master *self, int32_t id,
 struct sl__tm_plan *sl__tm_update_plan_of(const struct sl_topology_master *self, int32_t id);
 /* Workers are not sent plans by sl__tm_advance while this is so. */
 bool sl__tm_update_holds_plans(const struct sl_topology_master *self);
-/* A new plan comes with paused spouts: they go on when every worker has it. */
-bool sl__tm_update_keeps_pause(const struct sl_topology_master *self);
 void sl__tm_update_abandon(struct sl_topology_master *self);
 /* The launcher has an answer to what it was asked for. */
 void sl__tm_update_launcher_progressed(struct sl_topology_master *self);

@@ -194,6 +194,8 @@ make_bridge(struct sl__tm_update *update)
     update->arrival = with_containers(update, &update->next->physical, update->removed.items,
                                       update->removed.count);
     update->arrival.state = SL_TOPOLOGY_PAUSED;
+    update->arrival.is_held = true;
+    bridge->is_held = false;
     bridge->state = self->execution.is_active ? SL_TOPOLOGY_RUNNING : SL_TOPOLOGY_PAUSED;
     add_coming(update);
 }

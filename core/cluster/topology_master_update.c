@@ -5,7 +5,9 @@
  *     CHECK    the stored plan is still the one that was planned from
  *     START    start new containers; their workers register, load the code and get the new plan
  *     PAUSE    spouts are not called any more
- *     DRAIN    wait until nothing is in flight, with a limit
+ *     ROOTS    wait until no root is left, with a limit: ticks may be what acks them
+ *     HOLD     bolts do not tick any more
+ *     DRAIN    wait until nothing is in flight, with the same limit
  *     MOVE     keyed state of groups that change their owner is copied to where it goes, and kept
  *              there aside
  *     COMMIT   the new plan replaces the old one by compare-and-set, guarded by the lock
@@ -100,12 +102,6 @@ bool
 sl__tm_update_holds_plans(const struct sl_topology_master *self)
 {
     return self->update != NULL && self->update->step < SL__STEP_SWITCH;
-}
-
-bool
-sl__tm_update_keeps_pause(const struct sl_topology_master *self)
-{
-    return self->update != NULL && self->update->step == SL__STEP_SWITCH;
 }
 
 /* Ends containers that no plan has any more. */
@@ -248,21 +244,24 @@ missing_containers(const struct sl__tm_plan *from, const struct sl__tm_plan *oth
     *count = found;
 }
 
+/* Spouts are paused, in the step HOLD ticks are held, too. */
 static void
 advance_pause(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
+    bool is_held = update->step == SL__STEP_HOLD;
     bool is_paused = true;
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         struct sl__tm_worker *worker =
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);
-        if (worker->is_active && !worker->is_switching) {
-            sl__tm_send_spouts(worker, false);
+        bool is_so = !worker->is_active && worker->is_held == is_held;
+        if (!is_so && !worker->is_switching) {
+            sl__tm_send_spouts(worker, false, is_held);
         }
-        is_paused = is_paused && !worker->is_active && !worker->is_switching;
+        is_paused = is_paused && is_so && !worker->is_switching;
     }
     if (is_paused) {
-        sl__update_enter(update, SL__STEP_DRAIN);
+        sl__update_enter(update, is_held ? SL__STEP_DRAIN : SL__STEP_ROOTS);
     }
 }
 
@@ -276,7 +275,15 @@ drained(void *ctx, int status)
             (unsigned long long)update->master->drain.left, (unsigned long long)update->drain_ms);
         return;
     }
-    sl__update_enter(update, SL__STEP_MOVE);
+    sl__update_enter(update, update->step == SL__STEP_ROOTS ? SL__STEP_HOLD : SL__STEP_MOVE);
+}
+
+static void
+drain(struct sl__tm_update *update)
+{
+    uint64_t now = sl_loop_now_ms(update->master->loop);
+    uint64_t left = update->drain_until_ms > now ? update->drain_until_ms - now : 0;
+    sl__tm_drain_start(update->master, left, update->step == SL__STEP_ROOTS, drained, update);
 }
 
 static void
@@ -290,6 +297,7 @@ step_is_late(void *ctx, uint64_t ticket)
                         (unsigned long long)update->start_ms);
         break;
     case SL__STEP_PAUSE:
+    case SL__STEP_HOLD:
         sl__update_fail(update, SL_ETIMEOUT, "the spouts are not paused after %d ms", SETTLE_MS);
         break;
     case SL__STEP_SWITCH:
@@ -335,9 +343,17 @@ sl__update_enter(struct sl__tm_update *update, enum sl__update_step step)
         sl_timer_start(self->loop, &update->timer, SETTLE_MS, step_is_late, update);
         advance_pause(update);
         break;
-    case SL__STEP_DRAIN:
+    case SL__STEP_ROOTS:
         sl__tm_event(self, "update: draining");
-        sl__tm_drain_start(self, update->drain_ms, drained, update);
+        update->drain_until_ms = sl_loop_now_ms(self->loop) + update->drain_ms;
+        drain(update);
+        break;
+    case SL__STEP_HOLD:
+        sl_timer_start(self->loop, &update->timer, SETTLE_MS, step_is_late, update);
+        advance_pause(update);
+        break;
+    case SL__STEP_DRAIN:
+        drain(update);
         break;
     case SL__STEP_MOVE:
         sl__tm_event(self, "update: moving state");
@@ -361,7 +377,7 @@ are_spouts_as_wanted(const struct sl_topology_master *self)
         const struct sl__tm_worker *worker =
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);
         if (worker == NULL || worker->ready_epoch != self->epoch || worker->is_switching ||
-            worker->is_active != self->execution.is_active) {
+            worker->is_active != self->execution.is_active || worker->is_held) {
             return false;
         }
     }
@@ -405,6 +421,7 @@ sl__tm_update_advance(struct sl_topology_master *self)
         sl__update_advance_start(update);
         break;
     case SL__STEP_PAUSE:
+    case SL__STEP_HOLD:
         advance_pause(update);
         break;
     case SL__STEP_SWITCH:

@@ -8,6 +8,8 @@ enum sl__update_step {
     SL__STEP_CHECK,
     SL__STEP_START,
     SL__STEP_PAUSE,
+    SL__STEP_ROOTS,
+    SL__STEP_HOLD,
     SL__STEP_DRAIN,
     SL__STEP_MOVE,
     SL__STEP_COMMIT,
@@ -66,6 +68,7 @@ struct sl__tm_update {
     uint64_t drain_ms;
     uint64_t start_ms;
     uint64_t began_ms;
+    uint64_t drain_until_ms;
     uint64_t paused_at_ms;
     uint64_t resumed_at_ms;
     int32_t node_version;

@@ -42,6 +42,7 @@ worker_unregister(struct sl__tm_worker *worker)
     worker->plan_call = 0;
     worker->must_resend = false;
     worker->is_active = false;
+    worker->is_held = false;
     worker->is_switching = false;
     sl_buf_clear(&worker->report);
 }
@@ -108,6 +109,7 @@ sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *pl
         worker->sent_epoch = plan->epoch;
         worker->must_resend = false;
         worker->is_active = plan->state == SL_TOPOLOGY_RUNNING;
+        worker->is_held = plan->is_held;
         /* The answer to an older one is of no use any more. */
         sl_rpc_cancel(worker->peer.gateway, worker->plan_call);
         worker->plan_call = sl_rpc_call(worker->peer.gateway, SL_WORKER_PLAN, body.data, body.size,
@@ -124,7 +126,8 @@ spouts_answered(void *ctx, const struct sl_rpc_result *result)
     struct sl__tm_worker *worker = ctx;
     worker->is_switching = false;
     if (result->status != SL_RPC_SUCCESS) {
-        worker->is_active = !worker->is_active;
+        worker->is_active = worker->was_active;
+        worker->is_held = worker->was_held;
         sl__tm_nudge_later(worker->master);
         if (result->status != SL_RPC_UNREACHABLE) {
             sl__tm_event(worker->master, "container %d does not switch its spouts: %s", worker->id,
@@ -136,11 +139,14 @@ spouts_answered(void *ctx, const struct sl_rpc_result *result)
 }
 
 void
-sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active)
+sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active, bool is_held)
 {
     struct sl_buf body = {0};
-    sl_worker_spouts_encode(is_active, &body);
+    sl_worker_spouts_encode(is_active, is_held, &body);
+    worker->was_active = worker->is_active;
+    worker->was_held = worker->is_held;
     worker->is_active = is_active;
+    worker->is_held = is_held;
     worker->is_switching = true;
     sl_rpc_call(worker->peer.gateway, SL_WORKER_SPOUTS, body.data, body.size, 0, spouts_answered,
                 worker);

@@ -20,7 +20,8 @@
  * Workers send each other sl_worker_pieces and sl_worker_taken by their session (worker_moves.h).
  *
  * A plan arrives with its spouts paused or not as its state says (RUNNING: they are called); a
- * change of a running topology sends the new plan as PAUSED and then SL_WORKER_SPOUTS.
+ * change of a running topology sends the new plan as PAUSED and then SL_WORKER_SPOUTS.  While a
+ * worker is held, bolts do not tick, and tasks that are opened wait until it is not.
  */
 
 #include <stdbool.h>
@@ -29,6 +30,14 @@
 #include "base/buf.h"
 #include "cluster/control.h"
 #include "rpc/messages.h"
+
+struct sl_worker_drain {
+    uint64_t time_limit_ms;
+    /* The topology is going to be killed. */
+    bool is_last;
+    /* Whatever waits, no roots are to be left. */
+    bool only_roots;
+};
 
 struct sl_worker_drained {
     uint64_t roots;
@@ -122,9 +131,8 @@ struct sl_worker_event {
     bool is_fatal;
 };
 
-void sl_worker_spouts_encode(bool is_active, struct sl_buf *out);
-/* is_last: the topology is going to be killed. */
-void sl_worker_drain_encode(uint64_t time_limit_ms, bool is_last, struct sl_buf *out);
+void sl_worker_spouts_encode(bool is_active, bool is_held, struct sl_buf *out);
+void sl_worker_drain_encode(const struct sl_worker_drain *message, struct sl_buf *out);
 void sl_worker_drained_encode(const struct sl_worker_drained *message, struct sl_buf *out);
 void sl_worker_ready_encode(const struct sl_worker_ready *message, struct sl_buf *out);
 void sl_worker_measure_encode(const struct sl_worker_state_of *message, struct sl_buf *out);
@@ -139,9 +147,8 @@ void sl_worker_report_encode(const struct sl_worker_report *message, struct sl_b
 void sl_worker_event_encode(const struct sl_worker_event *message, struct sl_buf *out);
 
 /* Decoders: 0, SL_EPROTO or SL_ELIMIT. Components are names; groups of a move are in order. */
-int sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active);
-int sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms,
-                           bool *is_last);
+int sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active, bool *is_held);
+int sl_worker_drain_decode(const uint8_t *data, size_t size, struct sl_worker_drain *message);
 int sl_worker_drained_decode(const uint8_t *data, size_t size, struct sl_worker_drained *message);
 int sl_worker_ready_decode(const uint8_t *data, size_t size, struct sl_worker_ready *message);
 int sl_worker_measure_decode(const uint8_t *data, size_t size, struct sl_arena *arena,

@@ -52,36 +52,39 @@ check_component(const char *name)
 }
 
 void
-sl_worker_spouts_encode(bool is_active, struct sl_buf *out)
+sl_worker_spouts_encode(bool is_active, bool is_held, struct sl_buf *out)
 {
     Streamlua__WorkerSpouts message = STREAMLUA__WORKER_SPOUTS__INIT;
     message.is_active = is_active;
+    message.is_held = is_held;
     sl_message_pack(&message.base, out);
 }
 
 int
-sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active)
+sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active, bool *is_held)
 {
-    WITH_SMALL(streamlua__worker_spouts__descriptor, Streamlua__WorkerSpouts, data, size,
-               *is_active = message->is_active);
+    WITH_SMALL(streamlua__worker_spouts__descriptor, Streamlua__WorkerSpouts, data, size, {
+        *is_active = message->is_active;
+        *is_held = message->is_held;
+    });
 }
 
 void
-sl_worker_drain_encode(uint64_t time_limit_ms, bool is_last, struct sl_buf *out)
+sl_worker_drain_encode(const struct sl_worker_drain *from, struct sl_buf *out)
 {
     Streamlua__WorkerDrain message = STREAMLUA__WORKER_DRAIN__INIT;
-    message.time_limit_ms = time_limit_ms;
-    message.is_last = is_last;
+    message.time_limit_ms = from->time_limit_ms;
+    message.is_last = from->is_last;
+    message.only_roots = from->only_roots;
     sl_message_pack(&message.base, out);
 }
 
 int
-sl_worker_drain_decode(const uint8_t *data, size_t size, uint64_t *time_limit_ms, bool *is_last)
+sl_worker_drain_decode(const uint8_t *data, size_t size, struct sl_worker_drain *to)
 {
-    WITH_SMALL(streamlua__worker_drain__descriptor, Streamlua__WorkerDrain, data, size, {
-        *time_limit_ms = message->time_limit_ms;
-        *is_last = message->is_last;
-    });
+    WITH_SMALL(streamlua__worker_drain__descriptor, Streamlua__WorkerDrain, data, size,
+               *to = ((struct sl_worker_drain){message->time_limit_ms, message->is_last,
+                                               message->only_roots}));
 }
 
 void

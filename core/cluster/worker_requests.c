@@ -88,8 +88,8 @@ static void
 plan_text(const struct sl_physical_plan *plan, struct sl_buf *out)
 {
     sl_buf_clear(out);
-    sl_buf_printf(out, "plan %llu %d\n", (unsigned long long)plan->plan_version,
-                  plan->state == SL_TOPOLOGY_RUNNING);
+    sl_buf_printf(out, "plan %llu %d%s\n", (unsigned long long)plan->plan_version,
+                  plan->state == SL_TOPOLOGY_RUNNING, plan->is_held ? " held" : "");
     for (int32_t i = 0; i < plan->container_count; i++) {
         const struct sl_physical_container *container = &plan->containers[i];
         sl_buf_printf(out, "container %d ", container->id);
@@ -239,12 +239,14 @@ take_spouts(struct sl_worker_role *self, struct sl_rpc_request *request)
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
     bool is_active;
-    if (sl_worker_spouts_decode(body, size, &is_active) != 0) {
+    bool is_held;
+    if (sl_worker_spouts_decode(body, size, &is_active, &is_held) != 0) {
         sl_rpc_refuse_last(request);
         return;
     }
     self->is_active = is_active;
-    sl__wr_ask(self, SL_ASK_SPOUTS, request_keep(self, request), is_active ? "1" : "0", 1);
+    const char *text = is_active ? "1" : is_held ? "0 held" : "0";
+    sl__wr_ask(self, SL_ASK_SPOUTS, request_keep(self, request), text, strlen(text));
 }
 
 /* The text of SL_ASK_EXPORT, in scratch. */
@@ -360,7 +362,7 @@ drain_look(void *ctx, uint64_t ticket)
     struct sl_worker_role *self = ctx;
     struct sl_worker_drained drained = drained_now(self);
     (void)ticket;
-    if ((drained.roots == 0 && drained.waiting == 0) ||
+    if ((drained.roots == 0 && (drained.waiting == 0 || self->drain->only_roots)) ||
         sl_loop_now_ms(self->loop) >= self->drain->until_ms) {
         drain_answer(self, &drained);
         return;
@@ -373,9 +375,8 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
 {
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    uint64_t limit_ms;
-    bool is_last;
-    if (sl_worker_drain_decode(body, size, &limit_ms, &is_last) != 0) {
+    struct sl_worker_drain wanted;
+    if (sl_worker_drain_decode(body, size, &wanted) != 0) {
         sl_rpc_refuse_last(request);
         return;
     }
@@ -385,12 +386,13 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
     }
     self->drain = sl_calloc(1, sizeof(*self->drain));
     self->drain->request = request;
-    self->drain->until_ms = sl_loop_now_ms(self->loop) + limit_ms;
+    self->drain->until_ms = sl_loop_now_ms(self->loop) + wanted.time_limit_ms;
+    self->drain->only_roots = wanted.only_roots;
     /* Spouts emit again what fails now before everything ends. */
-    if (self->options.drains_owner || is_last) {
+    if (self->options.drains_owner || wanted.is_last) {
         self->drain->number = ++self->last_request & INT32_MAX;
         self->last_request = self->drain->number;
-        sl__wr_ask(self, SL_ASK_DRAIN, self->drain->number, is_last ? "1" : "0", 1);
+        sl__wr_ask(self, SL_ASK_DRAIN, self->drain->number, wanted.is_last ? "1" : "0", 1);
     }
     drain_look(self, 0);
 }

@@ -7,14 +7,17 @@
 enum sl_worker_ask {
     /*
      * Run this plan, and answer when its tasks of this container run. Lines of words:
-     *   plan VERSION 1|0          1 = spouts are called
+     *   plan VERSION 1|0 [held]   1 = spouts are called; held: as SL_ASK_SPOUTS says
      *   container ID IDENTITY     in hexadecimal; - while nobody is registered for it
      *   task ID COMPONENT INDEX CONTAINER
      *   coming ID COMPONENT INDEX CONTAINER   of the next plan: to be made ready, when it can be
      *   groups COMPONENT TASK...  the owner of each key group, from 0
      */
     SL_ASK_PLAN = 1,
-    /* Call spouts ("1") or not ("0"), and answer when that is so. */
+    /*
+     * Call spouts ("1") or not ("0", "0 held"), and answer when that is so. While it is held bolts
+     * do not tick, and tasks that are opened begin nothing.
+     */
     SL_ASK_SPOUTS = 2,
     /* End the process, in order: the text is an exit code, a space, and the reason. No answer. */
     SL_ASK_END = 3,

@@ -251,3 +251,9 @@ sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
         task->executor->timer_at_ns = task->tick_next_ns;
     }
 }
+
+void
+sl_executor_hold(struct sl_executor *self, int32_t is_held)
+{
+    self->is_held = is_held != 0;
+}

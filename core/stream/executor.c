@@ -125,10 +125,12 @@ spout_drain(struct sl__task *task)
 static bool
 command_is_later(struct sl_executor *self, int32_t command, int32_t id)
 {
-    bool is_known = id >= 0 && id < self->worker->task_capacity;
-    struct sl__task *task = is_known ? self->worker->tasks[id] : NULL;
-    if (command != SL_COMMAND_REMOVE_TASK || task == NULL || task->executor != self ||
-        !sl__task_is_planned_to_leave(task)) {
+    /* The number of any other command need not be that of a task here. */
+    if (command != SL_COMMAND_REMOVE_TASK || id < 0 || id >= self->worker->task_capacity) {
+        return false;
+    }
+    struct sl__task *task = self->worker->tasks[id];
+    if (task == NULL || task->executor != self || !sl__task_is_planned_to_leave(task)) {
         return false;
     }
     if (!task->is_leaving) {
@@ -212,7 +214,7 @@ static bool work_turn(struct sl_executor *self, struct sl_turn *turn);
 static bool
 tick_turn(struct sl_executor *self, struct sl_turn *turn)
 {
-    if (self->now_ns < self->timer_at_ns) {
+    if (self->now_ns < self->timer_at_ns || self->is_held) {
         return false;
     }
     /* Ticks that take longer than their period must not keep everything else waiting. */
@@ -341,8 +343,9 @@ next_deadline(const struct sl_executor *self)
 {
     /* Inside an emit that waits neither ticks nor spouts run. */
     bool is_inside = self->stack.count > 0;
+    bool has_ticks = !is_inside && !self->is_held;
     uint64_t deadline =
-        is_inside || self->round_at_ns < self->timer_at_ns ? self->round_at_ns : self->timer_at_ns;
+        !has_ticks || self->round_at_ns < self->timer_at_ns ? self->round_at_ns : self->timer_at_ns;
     if (sl__acks_waiting(self) > 0 || self->is_ring_full ||
         (self->pool.has_failed && self->touched.count > 0)) {
         /* Nobody rings when there is room in a ring again, or memory. */

@@ -342,6 +342,8 @@ struct sl_executor {
     uint64_t timer_at_ns;
     /* Ticks take turns with other work, and tasks with each other. */
     bool is_tick_next;
+    /* No task ticks. */
+    bool is_held;
     size_t next_tick;
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;

@@ -379,6 +379,126 @@ describe('a local topology', function()
     assert.equal(result.emitted, #result.acked)
   end)
 
+  it('has new spouts and ticking bolts ready before anything stops, or is not changed', function()
+    local lively = files.write('lively.lua', [[
+local streamlua = require 'streamlua'
+local function told(self, what)
+  local file = assert(io.open(self.config.folder .. '/told', 'a'))
+  file:write(self.component, ' ', self.index, ' ', what, '\n')
+  file:close()
+end
+local function begin(self, context)
+  self.component, self.index, self.config = context.component, context.index, context.config
+  if context.index == 2 then error(context.component .. ' can not be three') end
+  local gate = context.index == 1 and io.open(context.config.folder .. '/gate')
+  if gate then gate:read('*a') end
+  told(self, 'opened')
+end
+local function first(self, what)
+  if not self.has_begun then told(self, what) end
+  self.has_begun = true
+end
+local t = streamlua.topology('counts', { containers = 1, executors = 1 })
+t:spout('source', streamlua.spout {
+  fields = { 'n' }, open = begin,
+  next_tuple = function(self) first(self, 'called') end,
+})
+t:bolt('clock', streamlua.bolt {
+  tick_every = 0.001, prepare = begin,
+  execute = function() end,
+  tick = function(self) first(self, 'ticked') end,
+}):shuffle('source')
+return t
+]])
+    local function pauses()
+      local count = 0
+      for _, event in ipairs(document('describe', 'counts', '-o', 'json').events) do
+        if event.text == 'update: pausing spouts' then count = count + 1 end
+      end
+      return count
+    end
+    local function told(line)
+      return ('\n' .. process.read_file(folder .. '/told')):find('\n' .. line .. '\n', 1, true)
+    end
+    ok('submit', lively)
+    until_described(all_run)
+    for _, component in ipairs({ 'source', 'clock' }) do
+      local refused = run('update', 'counts', '--parallelism', component .. '=3')
+      assert.equal(8, refused.code)
+      assert.matches(component .. ' can not be three', refused.stderr, 1, true)
+      assert.equal(0, pauses())
+    end
+    for index, case in ipairs({ { 'source', 'called' }, { 'clock', 'ticked' } }) do
+      local component, what = unpack(case)
+      process.write_file(folder .. '/told', '')
+      local gate = files.gate('gate')
+      local update = process.start({ 'update', 'counts', '--parallelism', component .. '=2' },
+        { env = env, cwd = folder })
+      gate.arrived()
+      assert.equal(index - 1, pauses())
+      gate.open()
+      assert.equal(0, update:wait().code)
+      assert.equal(index, pauses())
+      local opened = assert(told(component .. ' 1 opened'))
+      while not told(component .. ' 1 ' .. what) do document('describe', 'counts', '-o', 'json') end
+      assert.is_true(told(component .. ' 1 ' .. what) > opened)
+    end
+    ok('kill', 'counts')
+  end)
+
+  it('loses nothing of what ticks emit while state moves', function()
+    local ticking = files.write('ticking.lua', [[
+local streamlua = require 'streamlua'
+local EMITS = 4000
+local t = streamlua.topology('counts', { containers = 2, executors = 1 })
+t:spout('source', streamlua.spout { fields = { 'n' }, next_tuple = function() end })
+t:bolt('clock', streamlua.bolt {
+  fields = { 'key' }, tick_every = 0.004,
+  prepare = function(self) self.n = 0 end,
+  execute = function() end,
+  tick = function(self, collector)
+    for _ = 1, 10 do
+      if self.n == EMITS then return end
+      self.n = self.n + 1
+      collector:emit({ 'k' .. self.n % 64 })
+    end
+  end,
+}):shuffle('source')
+t:bolt('count', streamlua.bolt {
+  fields = { 'key', 'count' },
+  prepare = function(self, context) self.counts = context:state('counts') end,
+  execute = function(self, tuple, collector)
+    collector:emit({ tuple.key, self.counts:add(tuple.key, 1) })
+  end,
+}, { parallelism = 2 }):fields('clock', { 'key' })
+t:bolt('sink', streamlua.bolt {
+  prepare = function(self, context)
+    self.file = assert(io.open(context.config.folder .. '/sink', 'a'))
+    self.file:setvbuf('no')
+  end,
+  execute = function(self, tuple) self.file:write(('%s %d\n'):format(tuple.key, tuple.count)) end,
+}):global('count')
+return t
+]])
+    ok('submit', ticking)
+    until_described(all_run)
+    for _, tasks in ipairs({ 4, 2, 5, 3, 4, 2 }) do
+      ok('update', 'counts', '--parallelism', 'count=' .. tasks)
+    end
+    until_described(function(described)
+      local by_name = {}
+      for _, component in ipairs(described.components) do by_name[component.name] = component end
+      return by_name.sink.executed == 4000
+    end)
+    ok('kill', 'counts')
+    local largest, sum = {}, 0
+    for key, count in process.read_file(folder .. '/sink'):gmatch('(%S+) (%d+)\n') do
+      largest[key] = math.max(largest[key] or 0, tonumber(count))
+    end
+    for _, count in pairs(largest) do sum = sum + count end
+    assert.equal(4000, sum)
+  end)
+
   it('has new tasks ready before anything stops, or is not changed', function()
     ok('submit', script, '--set', 'fragile=true')
     local before = pids(until_described(all_run))

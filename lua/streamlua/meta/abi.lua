@@ -2105,6 +2105,11 @@ function C.sl_abi_task_opened(task) end
 ---@param is_aligned integer
 function C.sl_abi_task_tick(task, period_ms, is_aligned) end
 
+--- While an executor is held none of its tasks ticks; then those whose time has come tick once.
+---@param executor sl_executor|ffi.cdata*
+---@param is_held integer
+function C.sl_abi_executor_hold(executor, is_held) end
+
 --- A spout that was DONE is to be called again.
 ---@param task sl_task|ffi.cdata*
 function C.sl_abi_spout_reopen(task) end

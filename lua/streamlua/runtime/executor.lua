@@ -136,7 +136,7 @@ local function activate(self)
   local ok = true
   each_task(self, function(rt)
     if ok and not rt.is_open and not rt.is_closed then
-      ok = rt:open()
+      ok = rt:open(self.is_held)
       if not ok then
         self:post(C.SL_EVENT_BROKEN, rt.planned.id, rt.open_error or 'open failed')
       end
@@ -144,7 +144,7 @@ local function activate(self)
   end)
   if not ok then return end
   each_task(self, function(rt)
-    if rt.component.kind == 'spout' then rt:activate() end
+    if rt.component.kind == 'spout' and not rt.waits then rt:activate() end
   end)
 end
 
@@ -152,20 +152,10 @@ local commands = {
   [tonumber(C.SL_COMMAND_ACTIVATE)] = activate,
   [tonumber(C.SL_COMMAND_DEACTIVATE)] = function(self)
     each_task(self, function(rt)
-      if rt.component.kind == 'spout' and rt.is_open then rt:deactivate() end
+      if rt.component.kind == 'spout' and rt.is_open and not rt.waits then rt:deactivate() end
     end)
   end,
-  [tonumber(C.SL_COMMAND_ADD_TASK)] = function(self, id)
-    local known = self.plan.task[id]
-    if not known or known.is_gone then plans.refresh(self.plan, self.worker) end
-    if self.plan.is_site then plans.refresh_key_groups(self.plan, self.worker) end
-    local ok, problem = self:attach(id)
-    if not ok then return problem end
-    local rt = self.tasks[id]
-    if not rt or not (self.is_active or self.plan.is_site) then return nil end
-    if not rt:open() then return rt.open_error or 'open failed' end
-    if rt.component.kind == 'spout' and self.is_active then rt:activate() end
-  end,
+  [tonumber(C.SL_COMMAND_ADD_TASK)] = function(self, id) return self:add(id, self.is_held) end,
   [tonumber(C.SL_COMMAND_REMOVE_TASK)] = function(self, id) return self:detach(id) end,
   [tonumber(C.SL_COMMAND_ROUTES)] = function(self)
     plans.refresh(self.plan, self.worker)
@@ -280,6 +270,36 @@ function Executor:attach(id)
   if kept and kept.component == planned.component.name then self.tasks[id].states = kept.states end
   self.kept[id] = nil
   return true
+end
+
+--- Attaches a task of the plan and opens it, if that is not done later for all of them. Returns why it can
+--- not, or nil.
+---@param id integer
+---@param waits boolean it begins nothing before it is let
+---@return string?
+function Executor:add(id, waits)
+  local known = self.plan.task[id]
+  if not known or known.is_gone then plans.refresh(self.plan, self.worker) end
+  if self.plan.is_site then plans.refresh_key_groups(self.plan, self.worker) end
+  local ok, problem = self:attach(id)
+  if not ok then return problem end
+  local rt = self.tasks[id]
+  if not rt or not (self.is_active or self.plan.is_site) then return nil end
+  if not rt:open(waits) then return rt.open_error or 'open failed' end
+  if rt.component.kind == 'spout' and self.is_active and not waits then rt:activate() end
+end
+
+--- Holds the executor: no task ticks, and those that are opened wait. Or lets all of them begin.
+---@param is_held boolean
+function Executor:hold(is_held)
+  self.is_held = is_held
+  C.sl_abi_executor_hold(self.pointer, is_held and 1 or 0)
+  if is_held then return end
+  each_task(self, function(rt)
+    if not rt.waits then return end
+    rt:start()
+    if rt.component.kind == 'spout' and self.is_active then rt:activate() end
+  end)
 end
 
 --- Cleans a task up and lets it go. Returns why it can not, or nil and whether that comes later: its
@@ -400,6 +420,7 @@ function M.new(options)
     recompile_at = options.may_block and FIRST_RECOMPILATION or math.huge,
     tap = options.tap,
     is_active = false,
+    is_held = false,
   }, Executor)
   for _, planned in ipairs(options.plan.tasks) do
     if planned.executor == options.index then

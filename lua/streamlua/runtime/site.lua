@@ -4,7 +4,7 @@
 --     local site = sites.new({ worker = worker, plan = plan, container = 1 })
 --     assert(site:apply(sites.parse(text)))
 --
--- A physical plan is { version=, is_active=, containers = { [id] = identity }, tasks = { [id] =
+-- A physical plan is { version=, is_active=, is_held=, containers = { [id] = identity }, tasks = { [id] =
 -- { id=, component=, index=, container= } }, coming = tasks of the next one, groups = { [component] =
 -- { task, ... } } }. Tasks of other containers are planned too: for the lane behind the last executor,
 -- with their place.
@@ -37,8 +37,8 @@ function M.parse(text)
   for line in text:gmatch('[^\n]+') do
     local kind, rest = line:match('^(%S+) (.*)$')
     if kind == 'plan' then
-      local version, active = rest:match('^(%d+) ([01])$')
-      plan.version, plan.is_active = tonumber(version), active == '1'
+      local version, active, held = rest:match('^(%d+) ([01])(.*)$')
+      plan.version, plan.is_active, plan.is_held = tonumber(version), active == '1', held == ' held'
     elseif kind == 'container' then
       local id, identity = rest:match('^(%d+) (%S+)$')
       plan.containers[tonumber(id)] = identity
@@ -337,8 +337,8 @@ local function drop_ready(self, plan)
   if #dropped > 0 then undo(self, { here = dropped, there = {}, came = {} }) end
 end
 
---- Makes tasks of the next plan ready, those that are nothing without tuples: bolts that do not tick. They
---- get none before that plan is applied. Returns true, or nil and an error, and then none is ready.
+--- Makes new tasks of the next plan ready: spouts and bolts are opened, and get no tuple, no tick and no call
+--- before that plan is applied and nothing is held. Returns true, or nil and an error, and then none is ready.
 ---@param plan table
 ---@return true? ok
 ---@return streamlua.Error? failure
@@ -346,24 +346,35 @@ function Site:make_ready(plan)
   local list = {}
   for _, task in pairs(plan.coming or {}) do
     local component = self.plan.by_name[task.component]
-    local is_still = component and component.code == C.SL_TASK_BOLT
-      and not component.options.tick_every
-    if is_still and task.container == self.container then list[#list + 1] = task end
+    local is_user = component and (component.code == C.SL_TASK_BOLT or component.code == C.SL_TASK_SPOUT)
+    if is_user and task.container == self.container then list[#list + 1] = task end
   end
   local undone = { here = {}, there = {}, came = {} }
   local ok, failure = true, nil
+  local requests = {}
   for _, task in ipairs(in_order(self, list)) do
     ok, failure = plan_here(self, task)
     if not ok then break end
     table.insert(undone.here, task)
+    requests[task.executor] = requests[task.executor] or { what = 'ready', tasks = {} }
+    table.insert(requests[task.executor].tasks, task.id)
   end
-  if ok and #list > 0 then ok, failure = self.worker:open_tasks(list, self.wait_options) end
+  if ok then ok, failure = self.worker:tell(requests, self.wait_options) end
   if not ok then
     undo(self, undone)
     return nil, failure
   end
   for _, task in ipairs(list) do self.ready[task.id] = task end
   return true
+end
+
+-- Has bolts tick or not; what is opened meanwhile waits, too, until nothing is held.
+local function hold(self, is_held)
+  if self.is_held == is_held and (is_held or not self.has_waiting) then return true end
+  local requests = {}
+  for index = 0, self.plan.executors - 1 do requests[index] = { what = 'hold', is_held = is_held } end
+  self.is_held, self.has_waiting = is_held, is_held
+  return self.worker:tell(requests, self.wait_options)
 end
 
 -- The plan that runs is there to stay: what it took away goes.
@@ -383,7 +394,8 @@ end
 ---@return streamlua.Error? failure
 function Site:apply(plan)
   local ok, failure = true, nil
-  if self.needs_commit and plan.version > self.version then ok, failure = commit(self) end
+  if plan.is_held then ok, failure = hold(self, true) end
+  if ok and self.needs_commit and plan.version > self.version then ok, failure = commit(self) end
   if not ok then return nil, failure end
   drop_ready(self, plan)
   local work
@@ -429,6 +441,7 @@ function Site:apply(plan)
     self.loads[task.executor] = self.loads[task.executor] - 1
     self.former[task.id] = task.executor
   end
+  self.has_waiting = self.has_waiting or next(self.ready) ~= nil
   self.ready, self.staged = {}, {}
   self.needs_commit = self.needs_commit or self.version ~= nil and self.version ~= plan.version
   self.tasks, self.identities, self.version = plan.tasks, plan.containers, plan.version
@@ -441,13 +454,16 @@ function Site:apply(plan)
   return ok, failure
 end
 
---- Has spouts be called or not, and waits until it is so.
+--- Has spouts be called or not, and bolts tick or not, and waits until it is so.
 ---@param is_active boolean
-function Site:set_active(is_active)
-  if is_active and self.needs_commit then
-    local ok, failure = commit(self)
-    if not ok then return nil, failure end
-  end
+---@param is_held? boolean nothing begins by the clock, and tasks that are opened wait
+function Site:set_active(is_active, is_held)
+  local ok, failure = true, nil
+  -- Nothing is held any more: every process has the plan.
+  local is_released = self.is_held and not is_held
+  if self.needs_commit and (is_active or is_released) then ok, failure = commit(self) end
+  if ok then ok, failure = hold(self, is_held or false) end
+  if not ok then return nil, failure end
   -- Spouts that came meanwhile were told when they were opened.
   if self.is_active == is_active then return true end
   self.is_active = is_active
@@ -498,6 +514,9 @@ function M.new(options)
     next_staged = options.next_staged or function() end,
     needs_commit = false,
     is_active = false,
+    is_held = false,
+    -- The plan has tasks that were made ready, and begin when nothing is held.
+    has_waiting = false,
     wait_options = { limit_ms = 30000, on_event = options.on_event },
     drain_options = {
       limit_ms = options.drain_ms or options.plan.settings.message_timeout * 1500,

@@ -53,7 +53,7 @@ end
 -- The tasks of a plan run, or what was wrong with one of them ends the process.
 local function run_plan(self, plan)
   local ok, failure = self.site:apply(plan)
-  if ok then ok, failure = self.site:set_active(plan.is_active) end
+  if ok then ok, failure = self.site:set_active(plan.is_active, plan.is_held) end
   return ok, failure
 end
 
@@ -75,7 +75,7 @@ local asks = {
     end
   end,
   [tonumber(C.SL_ASK_SPOUTS)] = function(self, event)
-    local ok, failure = self.site:set_active(event.text == '1')
+    local ok, failure = self.site:set_active(event.text == '1', event.text == '0 held')
     answer(self, event.executor, not ok and failure or nil)
   end,
   [tonumber(C.SL_ASK_EXPORT)] = function(self, event)

@@ -294,17 +294,26 @@ function Task:cut()
   self.task = nil
 end
 
---- Calls open or prepare; false when it raised.
-function Task:open()
+--- Calls open or prepare; false when it raised. With `waits` the task begins nothing before `start`.
+---@param waits? boolean
+---@return boolean
+function Task:open(waits)
   local name = self.component.kind == 'spout' and 'open' or 'prepare'
   if not call_alone(self, name, self.context) then return false end
   self.is_open = true
+  self.waits = true
+  if not waits then self:start() end
+  return true
+end
+
+--- From now on an open task gets tuples, ticks, and is called.
+function Task:start()
+  self.waits = false
   local options = self.component.options
   if options.tick_every and self.definition.tick then
     C.sl_abi_task_tick(self.task, options.tick_every * 1000, options.tick_aligned and 1 or 0)
   end
   C.sl_abi_task_opened(self.task)
-  return true
 end
 
 function Task:activate() call_alone(self, 'activate') end

@@ -1,4 +1,5 @@
---- What an executor does on SL_COMMAND_TELL: keyed state that moves with its key groups, or with its task.
+--- What an executor does on SL_COMMAND_TELL: keyed state that moves with its key groups, or with its task;
+--- tasks of the next plan, and what waits until all processes have it.
 --
 -- Requests and answers are tables in buffer encoding. An export gives pieces of at most so many bytes and
 -- says where it stopped; nothing changes by it. States that have come are adopted: their groups replace
@@ -138,7 +139,22 @@ local function commit(self, request)
   return {}
 end
 
-local requests = { export = export, measure = measure, adopt = adopt, commit = commit }
+--- Attaches and opens request.tasks; they begin nothing before they are let.
+local function ready(self, request)
+  for _, id in ipairs(request.tasks) do
+    local problem = self:add(id, true)
+    if problem then error(problem, 0) end
+  end
+  return {}
+end
+
+local function hold(self, request)
+  self:hold(request.is_held)
+  return {}
+end
+
+local requests = { export = export, measure = measure, adopt = adopt, commit = commit, ready = ready,
+  hold = hold }
 
 --- Does what a text says. Returns the answer: { value = table } or { problem = text }.
 ---@param executor table streamlua.runtime.executor

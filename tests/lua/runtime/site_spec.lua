@@ -56,12 +56,12 @@ local function await(kind)
   end
 end
 
-local function start()
-  local path = files.write('site.lua', SCRIPT)
-  local topology = assert(load.script(path))
+local function start(text, set)
+  local path = files.write('site.lua', text or SCRIPT)
+  local topology = assert(load.script(path, { set = set }))
   plan = plans.new(topology, { executors = 2, is_site = true })
   worker = workers.new(plan, { remote_window = 65536 })
-  worker:start({ script = path, log = { level = 'info' } })
+  worker:start({ script = path, set = set, log = { level = 'info' } })
   await(C.SL_EVENT_READY)
   coming = {}
   site = sites.new({ worker = worker, plan = plan, container = 1, drain_ms = 5000,
@@ -312,16 +312,159 @@ describe('site', function()
   end)
 end)
 
+describe('tasks of the next plan', function()
+  -- Everything that has happened, a line each.
+  local trace
+
+  local LIVELY = [[
+local streamlua = require 'streamlua'
+local t = streamlua.topology('site', { key_groups = 4, trace = '' })
+local function told(self, what)
+  if self.has_told[what] then return end
+  self.has_told[what] = true
+  local file = assert(io.open(self.config.trace, 'a'))
+  file:write(self.component, ' ', self.index, ' ', what, '\n')
+  file:close()
+end
+local function begin(self, context)
+  self.component, self.index, self.config, self.has_told = context.component, context.index, context.config, {}
+  told(self, 'opened')
+  if context.index == 9 then error('index 9 can not be') end
+end
+t:spout('numbers', streamlua.spout {
+  fields = { 'n' },
+  open = begin,
+  activate = function(self) told(self, 'activated') end,
+  deactivate = function(self) told(self, 'deactivated') end,
+  close = function(self) told(self, 'closed') end,
+  next_tuple = function(self, collector)
+    told(self, 'called')
+    collector:emit({ 1 })
+  end,
+})
+t:bolt('clock', streamlua.bolt {
+  fields = { 'n' }, tick_every = 0.001,
+  prepare = begin,
+  execute = function() end,
+  tick = function(self, collector)
+    told(self, 'ticked')
+    collector:emit({ 1 })
+  end,
+  cleanup = function(self) told(self, 'closed') end,
+}):shuffle('numbers')
+return t
+]]
+
+  local function happened(line)
+    for found in io.lines(trace) do
+      if found == line then return true end
+    end
+    return false
+  end
+
+  local function until_happened(...)
+    for _, line in ipairs({ ... }) do
+      while not happened(line) do worker:wait(1) end
+    end
+  end
+
+  local function lively(version, count)
+    local made = { version = version, is_active = false, containers = { [1] = 'aa' }, coming = {},
+      tasks = {}, groups = {} }
+    for i = 1, count do
+      made.tasks[2 * i - 1] = { id = 2 * i - 1, component = 'clock', index = i - 1, container = 1 }
+      made.tasks[2 * i] = { id = 2 * i, component = 'numbers', index = i - 1, container = 1 }
+    end
+    return made
+  end
+
+  -- The first plan with the second tasks coming, of this index.
+  local function bridge(index)
+    local made = lively(1, 1)
+    made.is_active = true
+    made.coming = { [3] = { id = 3, component = 'clock', index = index or 1, container = 1 },
+      [4] = { id = 4, component = 'numbers', index = index or 1, container = 1 } }
+    return made
+  end
+
+  -- Has the second tasks made ready, and stops everything for the second plan.
+  local function prepare()
+    assert(site:apply(bridge()))
+    assert(site:make_ready(bridge()))
+    assert.is_true(happened('numbers 1 opened') and happened('clock 1 opened'))
+    assert(site:set_active(false))
+    assert(site:set_active(false, true))
+    local second = lively(2, 2)
+    second.is_held = true
+    assert(site:apply(second))
+    assert(site:set_active(false, true))
+  end
+
+  before_each(function()
+    trace = files.write('trace', '')
+    start(LIVELY, { trace = trace })
+    assert(site:apply(lively(1, 1)))
+    assert(site:set_active(true))
+    until_happened('numbers 0 called', 'clock 0 ticked')
+  end)
+  after_each(stop)
+
+  it('are opened before anything stops, and begin when nothing is held', function()
+    prepare()
+    for _, what in ipairs({ 'activated', 'called', 'deactivated' }) do
+      assert.is_false(happened('numbers 1 ' .. what))
+    end
+    assert.is_false(happened('clock 1 ticked'))
+    assert(site:set_active(true))
+    until_happened('numbers 1 activated', 'numbers 1 called', 'clock 1 ticked')
+    assert.is_false(happened('numbers 1 closed'))
+  end)
+
+  it('tick in a topology that stays paused, and are not called', function()
+    assert(site:set_active(false))
+    prepare()
+    assert.is_false(happened('clock 1 ticked'))
+    assert(site:set_active(false))
+    until_happened('clock 1 ticked')
+    assert.is_false(happened('numbers 1 called') or happened('numbers 1 activated'))
+  end)
+
+  it('are closed when that plan does not come', function()
+    assert(site:apply(bridge()))
+    assert(site:make_ready(bridge()))
+    local first = lively(1, 1)
+    first.is_active = true
+    assert(site:apply(first))
+    assert(site:set_active(true))
+    until_happened('numbers 1 closed', 'clock 1 closed')
+    assert.is_false(happened('numbers 1 called') or happened('clock 1 ticked'))
+  end)
+
+  it('are none when one of them can not open', function()
+    assert(site:apply(bridge(9)))
+    local ok, failure = site:make_ready(bridge(9))
+    assert.is_nil(ok)
+    assert.equal('EUSER', failure.code)
+    assert.matches('index 9 can not be', failure.message)
+    assert(site:apply(bridge()))
+    assert(site:make_ready(bridge()))
+    assert.is_true(happened('numbers 1 opened') and happened('clock 1 opened'))
+  end)
+end)
+
 describe('plans as text', function()
   it('are read', function()
     local read = sites.parse('plan 7 1\ncontainer 1 00ff\ncontainer 2 -\ntask 3 a.b 0 1\ntask 4 c 12 2\n'
       .. 'coming 5 c 13 1\ngroups c 4 4 5\n')
     assert.same({
-      version = 7, is_active = true, containers = { '00ff', '-' },
+      version = 7, is_active = true, is_held = false, containers = { '00ff', '-' },
       tasks = { [3] = { id = 3, component = 'a.b', index = 0, container = 1 },
         [4] = { id = 4, component = 'c', index = 12, container = 2 } },
       coming = { [5] = { id = 5, component = 'c', index = 13, container = 1 } },
       groups = { c = { 4, 4, 5 } },
     }, read)
+    read = sites.parse('plan 8 0 held\n')
+    assert.is_true(read.is_held)
+    assert.is_false(read.is_active)
   end)
 end)

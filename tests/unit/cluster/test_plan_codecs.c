@@ -288,9 +288,16 @@ test_small_worker_messages_come_back(void **state)
     struct sl_buf bytes = {0};
     sl_arena_create(&arena, 0, 0);
     bool is_active = false;
-    sl_worker_spouts_encode(true, &bytes);
-    assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &is_active), 0);
+    bool is_held = true;
+    sl_worker_spouts_encode(true, false, &bytes);
+    assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &is_active, &is_held), 0);
     assert_true(is_active);
+    assert_false(is_held);
+    sl_buf_clear(&bytes);
+    sl_worker_spouts_encode(false, true, &bytes);
+    assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &is_active, &is_held), 0);
+    assert_false(is_active);
+    assert_true(is_held);
     struct sl_worker_drained drained;
     sl_buf_clear(&bytes);
     sl_worker_drained_encode(&(struct sl_worker_drained){1, 2, 3, 4}, &bytes);

@@ -46,6 +46,7 @@ struct fake_worker {
     struct sl_arena arena;
     struct sl_physical_plan plan;
     bool is_active;
+    bool is_held;
     int plans;
     int rejections;
     /* Counts of the key groups of "count" whose owner runs here, -1 for others. What moves is a
@@ -276,6 +277,9 @@ worker_plan(void *ctx, struct sl_rpc_request *request)
     }
     worker->plans++;
     worker->is_active = worker->plan.state == SL_TOPOLOGY_RUNNING;
+    worker->is_held = worker->plan.is_held;
+    /* Nobody begins before all have the plan. */
+    assert_false(worker->is_active && worker->is_held);
     worker->identity.plan_version = worker->plan.plan_version;
     sl_worker_ready_encode(&(struct sl_worker_ready){worker->plan.plan_version, worker->plan.epoch},
                            &out);
@@ -289,7 +293,8 @@ worker_spouts(void *ctx, struct sl_rpc_request *request)
     struct fake_worker *worker = ctx;
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    assert_int_equal(sl_worker_spouts_decode(body, size, &worker->is_active), 0);
+    assert_int_equal(sl_worker_spouts_decode(body, size, &worker->is_active, &worker->is_held), 0);
+    assert_false(worker->is_active && worker->is_held);
     sl_rpc_reply(request, NULL, 0);
 }
 
@@ -299,8 +304,14 @@ worker_drain(void *ctx, struct sl_rpc_request *request)
     struct fake_worker *worker = ctx;
     struct sl_buf out = {0};
     struct sl_worker_drained answer = {.sent = 5, .received = 5};
+    size_t size;
+    const uint8_t *body = sl_rpc_request_body(request, &size);
+    struct sl_worker_drain wanted;
+    assert_int_equal(sl_worker_drain_decode(body, size, &wanted), 0);
     worker->drains++;
     assert_false(worker->is_active);
+    /* What ticks goes on until no root is left, as it may be what acks. */
+    assert_true(wanted.is_last || wanted.only_roots != worker->is_held);
     if (worker->busy_rounds > 0) {
         worker->busy_rounds--;
         answer.roots = 3;
@@ -1142,7 +1153,7 @@ all_active(struct fixture *f, bool is_active)
     for (int i = 0; i < f->started; i++) {
         /* Those that no plan has are told so, and end. */
         if (f->workers[i].is_alive && f->workers[i].rejections == 0 &&
-            f->workers[i].is_active != is_active) {
+            (f->workers[i].is_active != is_active || f->workers[i].is_held)) {
             return false;
         }
     }

@@ -328,6 +328,30 @@ test_ticks_that_were_missed_are_skipped_and_the_grid_stays(void **state)
     rig_free(rig);
 }
 
+static void
+test_ticks_wait_while_the_executor_is_held(void **state)
+{
+    (void)state;
+    struct ticks ticks = {0};
+    struct rig *rig = rig_ticking(100, true, 1000, &ticks);
+    struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
+    rig_advance(rig, 100);
+    assert_int_equal(ticks.count, 1);
+    sl_executor_hold(executor, 1);
+    /* Nothing that is due by a tick keeps it from sleeping. */
+    assert_true(sl_executor_due_ms(executor) > 100);
+    rig_advance(rig, 350);
+    assert_int_equal(ticks.count, 1);
+    sl_executor_hold(executor, 0);
+    rig_run(rig);
+    assert_int_equal(ticks.count, 2);
+    assert_int_equal(ticks.last_ms, 1200);
+    rig_advance(rig, 50);
+    assert_int_equal(ticks.count, 3);
+    assert_int_equal(ticks.last_ms, 1500);
+    rig_free(rig);
+}
+
 /* A tick that takes longer than its period. */
 static void
 tick_too_long(struct rig_task *task, double now_ms)
@@ -948,6 +972,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_reset_timeout_starts_the_time_again),
     cmocka_unit_test(test_ticks_come_at_their_period),
     cmocka_unit_test(test_aligned_ticks_come_at_multiples_of_the_period),
+    cmocka_unit_test(test_ticks_wait_while_the_executor_is_held),
     cmocka_unit_test(test_ticks_that_were_missed_are_skipped_and_the_grid_stays),
     cmocka_unit_test(test_ticks_longer_than_their_period_starve_neither_data_nor_each_other),
     cmocka_unit_test(test_a_turn_fits_into_a_millisecond),
