@@ -42,18 +42,24 @@ local function check_name(name, what)
 end
 
 --- A counter of this task by name: `:inc([n])`, `:value()`.
+---@param name string
+---@return streamlua.Counter
 function Context:counter(name)
   check_name(name, 'counter')
   return self._rt.metrics:counter(name)
 end
 
 --- A gauge of this task by name: `:set(x)`, `:value()`.
+---@param name string
+---@return streamlua.Gauge
 function Context:gauge(name)
   check_name(name, 'gauge')
   return self._rt.metrics:gauge(name)
 end
 
 --- A histogram of this task by name: `:record(x)`, `:quantile(q)`, `:mean()`, `:count()`.
+---@param name string
+---@return streamlua.Histogram
 function Context:histogram(name)
   check_name(name, 'histogram')
   return self._rt.metrics:histogram(name)

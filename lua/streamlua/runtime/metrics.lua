@@ -21,41 +21,57 @@ local function number_of(x, what)
   return number
 end
 
+---@class streamlua.Counter
 local Counter = {}
 Counter.__index = Counter
 
 --- Adds n (default 1).
+---@param n? number
 function Counter:inc(n)
   self._value = self._value + (n == nil and 1 or number_of(n, 'counter:inc'))
 end
 
+--- What it counted so far.
+---@return number
 function Counter:value() return self._value end
 
+---@class streamlua.Gauge
 local Gauge = {}
 Gauge.__index = Gauge
 
 --- Sets it to a number.
+---@param x number
 function Gauge:set(x) self._value = number_of(x, 'gauge:set') end
 
+--- What it was set to last; 0 before.
+---@return number
 function Gauge:value() return self._value end
 
+---@class streamlua.Histogram
 local Histogram = {}
 Histogram.__index = Histogram
 
 --- Counts a number; it is kept with three decimals and an error of 1/64.
+---@param x number
 function Histogram:record(x)
   C.sl_abi_histogram_record(self._pointer, number_of(x, 'histogram:record') * 1000)
 end
 
 --- The value below which a share q (0..1) lies; nil without any.
+---@param q number
+---@return number?
 function Histogram:quantile(q)
   q = number_of(q, 'histogram:quantile')
   if self:count() == 0 then return nil end
   return C.sl_abi_histogram_quantile(self._pointer, q) / 1000
 end
 
+--- The mean of all numbers; 0 without any.
+---@return number
 function Histogram:mean() return C.sl_abi_histogram_mean(self._pointer) / 1000 end
 
+--- How many numbers it counted.
+---@return integer
 function Histogram:count() return C.sl_abi_histogram_count(self._pointer) end
 
 local Metrics = {}
@@ -78,14 +94,23 @@ local function named(self, kind, name, make)
   return found
 end
 
+--- The counter of this name, made when it is asked for first.
+---@param name string
+---@return streamlua.Counter
 function Metrics:counter(name)
   return named(self, 'counter', name, function() return setmetatable({ _value = 0 }, Counter) end)
 end
 
+--- The gauge of this name, likewise.
+---@param name string
+---@return streamlua.Gauge
 function Metrics:gauge(name)
   return named(self, 'gauge', name, function() return setmetatable({ _value = 0 }, Gauge) end)
 end
 
+--- The histogram of this name, likewise.
+---@param name string
+---@return streamlua.Histogram
 function Metrics:histogram(name)
   return named(self, 'histogram', name, function()
     local pointer = ffi.gc(C.sl_abi_histogram_new(), C.sl_abi_histogram_free)
@@ -112,6 +137,8 @@ function Metrics:totable()
   return out
 end
 
+--- A task's metrics: none yet.
+---@return table metrics
 function M.new() return setmetatable({ _items = {}, _names = {} }, Metrics) end
 
 return M

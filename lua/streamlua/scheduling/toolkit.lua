@@ -178,6 +178,10 @@ local function charge(self, node, cpu, ram)
 end
 
 --- True when a node takes one more worker (of default size unless cpu and ram are given).
+---@param node table of state.nodes
+---@param cpu? number cores
+---@param ram? number bytes
+---@return boolean
 function State:has_room(node, cpu, ram)
   cpu, ram = cpu or self.request.container_cpu or 0, ram or self.request.container_ram or 0
   return #node.free > 0 and (not node.cpu or cpu <= node.cpu) and (not node.ram or ram <= node.ram)
@@ -231,6 +235,9 @@ end
 
 --- True when the node may have a task of the component: not when its tasks must run on different
 --- nodes and one is there.
+---@param node table of state.nodes
+---@param component string
+---@return boolean
 function State:may_put(node, component)
   return not self.is_spread[component] or not self.spread_on[component .. '\0' .. node.id]
 end

@@ -31,6 +31,16 @@ local NONE = M.NONE
 ---@field env table
 ---@field count_of_partitions integer
 ---@field is_local boolean made with functions that only this Lua state has
+---@field map fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field filter fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field flat_map fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field map_values fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field flat_map_values fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field map_partitions fun(self: streamlua.Rdd, f: function): streamlua.Rdd
+---@field join fun(self: streamlua.Rdd, other: streamlua.Rdd, partitions?: integer): streamlua.Rdd
+---@field left_outer_join fun(self: streamlua.Rdd, other: streamlua.Rdd, partitions?: integer): streamlua.Rdd
+---@field right_outer_join fun(self: streamlua.Rdd, other: streamlua.Rdd, partitions?: integer): streamlua.Rdd
+---@field full_outer_join fun(self: streamlua.Rdd, other: streamlua.Rdd, partitions?: integer): streamlua.Rdd
 local Rdd = {}
 Rdd.__index = Rdd
 M.Rdd = Rdd
@@ -112,13 +122,16 @@ local function nothing(part) return part end
 M.GLOM = { op = 'glom', fn = nothing, site = 'glom', builtin = 'glom' }
 
 --- Each partition becomes one record: the list of its records.
+---@return streamlua.Rdd
 function Rdd:glom() return narrow(self, M.GLOM) end
 
 local function first_of(pair) return pair[1] end
 local function second_of(pair) return pair[2] end
 
 --- The keys of pairs, and their values.
+---@return streamlua.Rdd
 function Rdd:keys() return self:map(first_of) end
+---@return streamlua.Rdd
 function Rdd:values() return self:map(second_of) end
 
 local function union_of(env, list)
@@ -137,6 +150,8 @@ local function check_rdd(what, other)
 end
 
 --- All records of this dataset and of others.
+---@param ... streamlua.Rdd
+---@return streamlua.Rdd
 function Rdd:union(...)
   local list = { self }
   for i = 1, select('#', ...) do list[i + 1] = check_rdd('union', (select(i, ...))) end
@@ -172,6 +187,7 @@ end
 --- Pairs with the values of each key reduced by f(a, b).
 ---@param f function
 ---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:reduce_by_key(f, partitions)
   local step = step_of('reduce_by_key', f)
   local sink = step.kind and step or local_sink('reduce', nil, step.fn)
@@ -180,6 +196,12 @@ end
 
 --- Pairs with the values of each key combined: create(value), merge_value(combined, value) and
 --- merge_combiners(combined, combined); map_side = false combines after the shuffle only.
+---@param create fun(value: any): any
+---@param merge_value fun(combined: any, value: any): any
+---@param merge_combiners fun(a: any, b: any): any
+---@param partitions? integer
+---@param map_side? boolean true when missing
+---@return streamlua.Rdd
 function Rdd:combine_by_key(create, merge_value, merge_combiners, partitions, map_side)
   local count = partitions_of(self, 'combine_by_key', partitions)
   step_of('combine_by_key', create)
@@ -194,6 +216,8 @@ local GROUP = { kind = 'group', site = 'group_by_key' }
 local COGROUP = { kind = 'cogroup', site = 'cogroup' }
 
 --- Pairs {key, list of values}.
+---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:group_by_key(partitions)
   return wide(self, { self }, partitions_of(self, 'group_by_key', partitions), DEAL, GROUP)
 end
@@ -201,6 +225,7 @@ end
 --- Pairs {key, {list of this, list of other, ...}} for every key of any side.
 ---@param other streamlua.Rdd|streamlua.Rdd[]
 ---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:cogroup(other, partitions)
   local sides = { self }
   for _, rdd in ipairs(M.is(other) and { other } or type(other) == 'table' and other or { other }) do
@@ -239,6 +264,9 @@ for name, keeps in pairs({ join = { false, false }, left_outer_join = { true, fa
 end
 
 --- The pairs whose key the other dataset does not have.
+---@param other streamlua.Rdd
+---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:subtract_by_key(other, partitions)
   return self:cogroup(check_rdd('subtract_by_key', other), partitions)
     :flat_map_values(function(lists) return #lists[2] == 0 and lists[1] or {} end)
@@ -248,11 +276,14 @@ local SPREAD = { kind = 'spread', site = 'repartition' }
 
 --- The same records in exactly this many partitions.
 ---@param partitions integer
+---@return streamlua.Rdd
 function Rdd:repartition(partitions)
   return wide(self, { self }, partitions_of(self, 'repartition', partitions), SPREAD, SPREAD)
 end
 
 --- The distinct records.
+---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:distinct(partitions)
   return self:map(function(x) return { x, true } end)
     :reduce_by_key(function(a) return a end, partitions):keys()
@@ -284,6 +315,7 @@ end
 ---@param f? function
 ---@param is_ascending? boolean true when missing
 ---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:sort_by(f, is_ascending, partitions)
   if f ~= nil then step_of('sort_by', f) end
   local count = partitions_of(self, 'sort_by', partitions or math.max(1, self.count_of_partitions))
@@ -312,6 +344,9 @@ function Rdd:sort_by(f, is_ascending, partitions)
 end
 
 --- Pairs in order of their keys.
+---@param is_ascending? boolean true when missing
+---@param partitions? integer
+---@return streamlua.Rdd
 function Rdd:sort_by_key(is_ascending, partitions) return self:sort_by(first_of, is_ascending, partitions) end
 
 ---------------------------------------------------------------------------------------------------
@@ -522,6 +557,7 @@ function Rdd:take(n)
 end
 
 --- The first record, nil when there is none.
+---@return any
 function Rdd:first() return self:take(1)[1] end
 
 --- Whether there is no record.
@@ -529,6 +565,8 @@ function Rdd:first() return self:take(1)[1] end
 function Rdd:is_empty() return #self:take(1) == 0 end
 
 --- All records reduced by f(a, b); nil when there is none.
+---@param f fun(a: any, b: any): any
+---@return any
 function Rdd:reduce(f)
   local fn = step_of('reduce', f).fn
   local items = self:collect()
@@ -538,6 +576,9 @@ function Rdd:reduce(f)
 end
 
 --- All records folded into a value: f(value, record).
+---@param zero any
+---@param f fun(value: any, record: any): any
+---@return any
 function Rdd:fold(zero, f)
   local fn = step_of('fold', f).fn
   for _, item in ipairs(self:collect()) do zero = fn(zero, item) end
@@ -545,12 +586,14 @@ function Rdd:fold(zero, f)
 end
 
 --- Calls f(record) for each record.
+---@param f fun(record: any)
 function Rdd:foreach(f)
   local fn = step_of('foreach', f).fn
   for _, item in ipairs(self:collect()) do fn(item) end
 end
 
 --- Calls f(list) for each partition.
+---@param f fun(records: any[])
 function Rdd:foreach_partition(f)
   local fn = step_of('foreach_partition', f).fn
   for _, items in ipairs(self:partitions()) do fn(items) end

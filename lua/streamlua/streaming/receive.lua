@@ -24,6 +24,7 @@ local QUEUE = 10
 ---------------------------------------------------------------------------------------------------
 -- what the receiver's functions get
 
+---@class streamlua.Receiver
 local Handle = {}
 Handle.__index = Handle
 
@@ -54,6 +55,7 @@ local function add(handle, count)
 end
 
 --- Stores a record.
+---@param record any
 function Handle:store(record)
   scratch:reset()
   encode_into_scratch(self, record)
@@ -62,6 +64,7 @@ end
 
 --- Stores a list of records in one block. When it returns the block has been taken, and with a
 --- write-ahead log it is on the disk: a source may be told that it need not send them again.
+---@param list any[]
 function Handle:store_block(list)
   if type(list) ~= 'table' then error('store_block: expected a list, got ' .. type(list), 2) end
   if #list == 0 then return end
@@ -73,6 +76,8 @@ function Handle:store_block(list)
 end
 
 --- Ends the receiver and starts it again after `delay`.
+---@param text? string why, for the listeners
+---@param delay? number|string a duration
 function Handle:restart(text, delay)
   local delay_ms
   if delay ~= nil then
@@ -84,16 +89,19 @@ function Handle:restart(text, delay)
 end
 
 --- Tells the listeners of an error; the receiver goes on.
+---@param text string
 function Handle:report_error(text)
   self.runner.sink.error(self.runner.stream, tostring(text))
 end
 
 --- Ends the receiver; the context starts it again after a while, as one that fails.
+---@param text? string why, for the listeners
 function Handle:stop(text)
   self.runner.ending = { message = text and tostring(text) or nil }
 end
 
 --- Whether the receiver is to end.
+---@return boolean
 function Handle:is_stopped() return self.runner.ending ~= nil end
 
 ---------------------------------------------------------------------------------------------------

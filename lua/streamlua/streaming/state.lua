@@ -156,6 +156,7 @@ end)
 ---------------------------------------------------------------------------------------------------
 -- map_with_state
 
+---@class streamlua.KeyState
 local State = {}
 State.__index = State
 
@@ -163,6 +164,7 @@ State.__index = State
 function State.new() return setmetatable({}, State) end
 
 --- Takes over what is known of a key; nil = it has no state.
+---@param item any
 function State:wrap(item)
   self.item = item
   self.is_there = item ~= nil
@@ -171,6 +173,7 @@ function State:wrap(item)
 end
 
 --- The same for a key whose time has run out.
+---@param item any
 function State:wrap_timing_out(item)
   self:wrap(item)
   self.is_leaving = true
@@ -178,21 +181,26 @@ function State:wrap_timing_out(item)
 end
 
 --- Whether the key has a state.
+---@return boolean
 function State:exists() return self.is_there end
 
 --- The state; raises when there is none.
+---@return any
 function State:get()
   if not self.is_there then error('state:get: the key has no state', 2) end
   return self.item
 end
 
 --- The state, nil when there is none.
+---@return any
 function State:get_option() return self.item end
 
 --- Whether the key is being dropped because its time has run out.
+---@return boolean
 function State:is_timing_out() return self.is_leaving end
 
 --- Sets the state.
+---@param item any not nil
 function State:update(item)
   if self.is_leaving then error('state:update: the key is timing out', 2) end
   if self.is_removed then error('state:update: the state has been removed', 2) end
@@ -613,6 +621,7 @@ end
 --- key, values, old) gives the new state, nil removes it. `initial` = pairs before the first batch.
 ---@param f function
 ---@param options? { initial?: any, with_time_key?: boolean, partitions?: integer }
+---@return streamlua.DStream
 function streams.Stream:update_state_by_key(f, options)
   streams.check_function('update_state_by_key', f)
   options = options or {}
@@ -634,17 +643,21 @@ end
 ---------------------------------------------------------------------------------------------------
 -- map_with_state
 
+---@class streamlua.StateSpec
 local Spec = {}
 Spec.__index = Spec
 
 --- What map_with_state does: f(time, key, value, state) for every record returns a record or nil.
 ---@param f function
+---@return streamlua.StateSpec
 function M.state_spec(f)
   streams.check_function('state_spec', f)
   return setmetatable({ f = f }, Spec)
 end
 
 --- Pairs that are the state before the first batch: a list or a dataset.
+---@param list any[][]|streamlua.Rdd
+---@return streamlua.StateSpec self
 function Spec:initial_state(list)
   if type(list) ~= 'table' then site.raise('initial_state: expected pairs, got %s', type(list)) end
   self.initial = list
@@ -652,12 +665,16 @@ function Spec:initial_state(list)
 end
 
 --- Keys without data for longer than this are dropped; f is called once more with value nil.
+---@param duration number|string
+---@return streamlua.StateSpec self
 function Spec:timeout(duration)
   self.timeout_ms = streams.duration_ms('timeout', duration)
   return self
 end
 
 --- Partitions of the state.
+---@param n integer
+---@return streamlua.StateSpec self
 function Spec:num_partitions(n)
   self.partitions = streams.check_partitions({ context = {} }, 'num_partitions', n)
   return self
@@ -665,6 +682,7 @@ end
 
 --- Calls the function of a spec for every record of pairs, with the state of its key.
 ---@param spec table of streaming.state_spec
+---@return streamlua.DStream
 function streams.Stream:map_with_state(spec)
   if getmetatable(spec) ~= Spec then
     site.raise('map_with_state: expected streaming.state_spec(f), got %s', type(spec))

@@ -24,6 +24,10 @@ local M = {}
 ---@field op string
 ---@field slide_ms integer
 ---@field call_site string "file:line"
+---@field join fun(self: streamlua.DStream, other: streamlua.DStream, n?: integer): streamlua.DStream
+---@field left_outer_join fun(self: streamlua.DStream, other: streamlua.DStream, n?: integer): streamlua.DStream
+---@field right_outer_join fun(self: streamlua.DStream, other: streamlua.DStream, n?: integer): streamlua.DStream
+---@field full_outer_join fun(self: streamlua.DStream, other: streamlua.DStream, n?: integer): streamlua.DStream
 local Stream = {}
 Stream.__index = Stream
 M.Stream = Stream
@@ -205,24 +209,37 @@ local function narrow(self, op, fn)
 end
 
 --- f(record) for each record.
+---@param f fun(record: any): any
+---@return streamlua.DStream
 function Stream:map(f) return narrow(self, 'map', f) end
 
 --- The records of the lists that f(record) returns.
+---@param f fun(record: any): any[]
+---@return streamlua.DStream
 function Stream:flat_map(f) return narrow(self, 'flat_map', f) end
 
 --- The records for which f(record) is true.
+---@param f fun(record: any): any
+---@return streamlua.DStream
 function Stream:filter(f) return narrow(self, 'filter', f) end
 
 --- f(list of a partition's records) returns the list of its new ones.
+---@param f fun(records: any[]): any[]
+---@return streamlua.DStream
 function Stream:map_partitions(f) return narrow(self, 'map_partitions', f) end
 
 --- Pairs {key, f(value)}.
+---@param f fun(value: any): any
+---@return streamlua.DStream
 function Stream:map_values(f) return narrow(self, 'map_values', f) end
 
 --- A pair {key, element} for each element of the list that f(value) returns.
+---@param f fun(value: any): any[]
+---@return streamlua.DStream
 function Stream:flat_map_values(f) return narrow(self, 'flat_map_values', f) end
 
 --- One list a partition.
+---@return streamlua.DStream
 function Stream:glom()
   return compose(self.context, 'glom', function()
     return derive(self, 'glom', {
@@ -246,6 +263,8 @@ local function shuffled(self, op, partitions, write, read)
 end
 
 --- The same records in exactly n partitions.
+---@param n integer
+---@return streamlua.DStream
 function Stream:repartition(n)
   if n == nil then site.raise('repartition: expected the number of partitions') end
   local count = check_partitions(self, 'repartition', n)
@@ -256,6 +275,9 @@ function Stream:repartition(n)
 end
 
 --- The values of each key reduced by f(a, b).
+---@param f fun(a: any, b: any): any
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:reduce_by_key(f, partitions)
   check_function('reduce_by_key', f)
   local count = check_partitions(self, 'reduce_by_key', partitions)
@@ -268,6 +290,8 @@ end
 local DEAL = { kind = 'deal', site = 'pairs' }
 
 --- Pairs {key, list of its values}.
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:group_by_key(partitions)
   local count = check_partitions(self, 'group_by_key', partitions)
   return compose(self.context, 'group_by_key', function()
@@ -278,6 +302,12 @@ end
 
 --- The values of each key combined: create(value), merge_value(combined, value),
 --- merge_combiners(combined, combined).
+---@param create fun(value: any): any
+---@param merge_value fun(combined: any, value: any): any
+---@param merge_combiners fun(a: any, b: any): any
+---@param partitions? integer
+---@param map_side? boolean false: combine after the shuffle only
+---@return streamlua.DStream
 function Stream:combine_by_key(create, merge_value, merge_combiners, partitions, map_side)
   check_function('combine_by_key', create)
   check_function('combine_by_key', merge_value)
@@ -333,6 +363,8 @@ local function mapped(self, name)
 end
 
 --- One record a batch: all records reduced by f(a, b). A batch without records gives none.
+---@param f fun(a: any, b: any): any
+---@return streamlua.DStream
 function Stream:reduce(f)
   check_function('reduce', f)
   return compose(self.context, 'reduce', function()
@@ -341,6 +373,7 @@ function Stream:reduce(f)
 end
 
 --- One record a batch: the number of its records, also 0.
+---@return streamlua.DStream
 function Stream:count()
   return compose(self.context, 'count', function()
     local step = M.library.zero_one
@@ -358,6 +391,8 @@ function Stream:count()
 end
 
 --- Pairs {value, how often the batch has it}.
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:count_by_value(partitions)
   local count = check_partitions(self, 'count_by_value', partitions)
   return compose(self.context, 'count_by_value', function()
@@ -394,6 +429,8 @@ local function all_datasets(what, place, streams, time)
 end
 
 --- The union of a list of streams (at least one).
+---@param streams streamlua.DStream[]
+---@return streamlua.DStream
 function M.union(streams)
   local first = check_siblings('union', streams)
   return compose(first.context, 'union', function()
@@ -408,6 +445,8 @@ function M.union(streams)
 end
 
 --- All records of this stream and of others.
+---@param ... streamlua.DStream
+---@return streamlua.DStream
 function Stream:union(...)
   local streams = { self, ... }
   if #streams < 2 then site.raise('union: expected another stream') end
@@ -416,6 +455,11 @@ end
 
 --- A stream whose dataset f makes from those of several streams: f(list of datasets, time) for a list
 --- of the context's, f(a, b, time) when is_spread.
+---@param what string name of the operation
+---@param streams streamlua.DStream[]
+---@param f function
+---@param is_spread boolean
+---@return streamlua.DStream
 function M.transform(what, streams, f, is_spread)
   check_function(what, f)
   local first = check_siblings(what, streams)
@@ -443,9 +487,14 @@ function M.transform(what, streams, f, is_spread)
 end
 
 --- f(dataset, time) runs when the batch is generated and returns this stream's dataset.
+---@param f fun(rdd: streamlua.Rdd, time: integer): streamlua.Rdd
+---@return streamlua.DStream
 function Stream:transform(f) return M.transform('transform', { self }, f, true) end
 
 --- f(dataset, other's dataset, time), likewise.
+---@param other streamlua.DStream
+---@param f fun(rdd: streamlua.Rdd, other: streamlua.Rdd, time: integer): streamlua.Rdd
+---@return streamlua.DStream
 function Stream:transform_with(other, f)
   check_stream('transform_with', other, self.context)
   return M.transform('transform_with', { self, other }, f, true)
@@ -466,6 +515,9 @@ local function cogrouped(self, op, other, count)
 end
 
 --- Pairs {key, {values here, values there}} for every key of either side.
+---@param other streamlua.DStream
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:cogroup(other, partitions)
   check_stream('cogroup', other, self.context)
   local count = check_partitions(self, 'cogroup', partitions)
@@ -504,6 +556,7 @@ end
 M.output = output
 
 --- Calls f(dataset, time) for every batch, in the job.
+---@param f fun(rdd: streamlua.Rdd, time: integer)
 function Stream:foreach_rdd(f)
   check_function('foreach_rdd', f)
   output(self, 'foreach_rdd', {
@@ -512,6 +565,7 @@ function Stream:foreach_rdd(f)
 end
 
 --- Prints the first n records of every batch (10).
+---@param n? integer
 function Stream:print(n)
   n = n == nil and 10 or n
   if type(n) ~= 'number' or n < 0 or n ~= math.floor(n) then
@@ -529,6 +583,8 @@ end
 
 --- Saves every batch as text, one record a line, in a folder "prefix-<ms>.suffix" with a file for each
 --- partition. What the same batch wrote before is replaced.
+---@param prefix? string
+---@param suffix? string
 function Stream:save_as_text_files(prefix, suffix)
   for _, text in pairs({ prefix, suffix }) do
     if type(text) ~= 'string' then

@@ -50,6 +50,7 @@ end
 --- missing). Both must be multiples of the stream's interval.
 ---@param window number|string
 ---@param slide? number|string
+---@return streamlua.DStream
 function Stream:window(window, slide)
   local window_ms, slide_ms = lengths(self, 'window', window, slide)
   return streams.compose(self.context, 'window', function()
@@ -97,7 +98,9 @@ end
 
 --- The values of each key in the window reduced by f. With an inverse, inverse(value, left) takes the
 --- values that leave the window out again; `filter` = f({key, value}) tells which results are kept.
----@param f function
+---@param f fun(a: any, b: any): any
+---@param ... any [inverse,] window [, slide [, options: filter, drop_empty, partitions]]
+---@return streamlua.DStream
 function Stream:reduce_by_key_and_window(f, ...)
   local op = 'reduce_by_key_and_window'
   local reduce, inverse, window, slide, options = split_arguments(op, f, ...)
@@ -113,6 +116,10 @@ function Stream:reduce_by_key_and_window(f, ...)
 end
 
 --- Pairs {key, list of its values in the window}.
+---@param window number|string a duration
+---@param slide? number|string that of the stream when missing
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:group_by_key_and_window(window, slide, partitions)
   local op = 'group_by_key_and_window'
   local count = streams.check_partitions(self, op, partitions)
@@ -126,7 +133,9 @@ function Stream:group_by_key_and_window(window, slide, partitions)
 end
 
 --- One record a window: all its records reduced by f. With an inverse, the incremental form.
----@param f function
+---@param f fun(a: any, b: any): any
+---@param ... any [inverse,] window [, slide]
+---@return streamlua.DStream
 function Stream:reduce_by_window(f, ...)
   local op = 'reduce_by_window'
   local reduce, inverse, window, slide = split_arguments(op, f, ...)
@@ -138,6 +147,9 @@ function Stream:reduce_by_window(f, ...)
 end
 
 --- One record a window: the number of its records.
+---@param window number|string a duration
+---@param slide? number|string that of the stream when missing
+---@return streamlua.DStream
 function Stream:count_by_window(window, slide)
   local op = 'count_by_window'
   local window_ms, slide_ms = lengths(self, op, window, slide)
@@ -149,6 +161,10 @@ function Stream:count_by_window(window, slide)
 end
 
 --- Pairs {value, how often the window has it}.
+---@param window number|string a duration
+---@param slide? number|string that of the stream when missing
+---@param partitions? integer
+---@return streamlua.DStream
 function Stream:count_by_value_and_window(window, slide, partitions)
   local op = 'count_by_value_and_window'
   local count = streams.check_partitions(self, op, partitions)

@@ -126,6 +126,8 @@ function M.program(path, options)
 end
 
 --- Moves the time on and runs what is due. Raises the error of a batch that failed.
+---@param duration number|string
+---@return table self
 function Program:advance(duration)
   self.ssc:advance(duration)
   if self.ssc.failure then error(self.ssc.failure, 2) end
@@ -133,6 +135,7 @@ function Program:advance(duration)
 end
 
 --- What `print` operations wrote so far: a list of { time =, records = { texts } }.
+---@return { time: integer, records: string[] }[]
 function Program:printed()
   local out = {}
   for _, text in ipairs(self.texts) do
@@ -145,6 +148,7 @@ function Program:printed()
 end
 
 --- Stops it; what it printed and the number of its checkpoints stay.
+---@param stop_options? table as ssc:stop's
 function Program:stop(stop_options) self.ssc:stop(stop_options) end
 
 return M

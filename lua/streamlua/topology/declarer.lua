@@ -88,12 +88,16 @@ function Declarer:fields(source, fields, stream)
 end
 
 --- Every task gets every tuple.
+---@param source string
+---@param stream? string
 function Declarer:all(source, stream)
   local file, line = caller(2)
   return (call(add_plain, self, 'all', source, stream, file, line))
 end
 
 --- The task with the lowest id gets every tuple.
+---@param source string
+---@param stream? string
 function Declarer:global(source, stream)
   local file, line = caller(2)
   return (call(add_plain, self, 'global', source, stream, file, line))
@@ -108,18 +112,24 @@ function Declarer:direct(source, stream)
 end
 
 --- The engine chooses; only the default stream.
+---@param source string
 function Declarer:none(source)
   local file, line = caller(2)
   return (call(add_plain, self, 'none', source, nil, file, line))
 end
 
 --- Tasks in the emitter's own worker if there are any, else a shuffle.
+---@param source string
+---@param stream? string
 function Declarer:local_or_shuffle(source, stream)
   local file, line = caller(2)
   return (call(add_plain, self, 'local_or_shuffle', source, stream, file, line))
 end
 
 --- Each key has two candidate tasks; the one that got less so far is taken.
+---@param source string
+---@param fields string[]
+---@param stream? string
 function Declarer:partial_key(source, fields, stream)
   local file, line = caller(2)
   return (call(add_keyed, self, 'partial_key', source, fields, stream, file, line))
