@@ -67,7 +67,8 @@ check_shape(const struct sl_sched_request *r)
         return sl_err_set(SL_ELIMIT, "the request is too large");
     }
     int rc = 0;
-    uint32_t tasks = 0;
+    /* Wide enough for components that share their tasks, which shows below. */
+    uint64_t tasks = 0;
     for (uint32_t i = 0; rc == 0 && i < r->component_count; i++) {
         const struct sl_sched_component *c = &r->components[i];
         if (c->name == NULL || c->kind < SL_SCHED_SPOUT || c->kind > SL_SCHED_MASTER) {

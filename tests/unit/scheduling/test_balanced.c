@@ -405,6 +405,30 @@ test_requests_that_contradict_themselves_are_refused(void **state)
     free(f);
 }
 
+/* Their tasks, summed up in 32 bits, are as many as there are. */
+static void
+test_components_that_share_their_tasks_are_refused(void **state)
+{
+    (void)state;
+    enum { TASKS = 1 << 16, COMPONENTS = TASKS + 1 };
+    struct sl_sched_component *components = calloc(COMPONENTS, sizeof(*components));
+    uint32_t *tasks = calloc(TASKS, sizeof(*tasks));
+    assert_true(components != NULL && tasks != NULL);
+    for (uint32_t i = 0; i < COMPONENTS; i++) {
+        components[i].name = "c";
+        components[i].task_count = TASKS;
+    }
+    struct sl_sched_request request = {.components = components,
+                                       .component_count = COMPONENTS,
+                                       .tasks = tasks,
+                                       .task_count = TASKS};
+    struct sl_sched_result result;
+    assert_int_equal(sl_sched_assign(&request, SL_SCHED_BALANCED, &result), SL_EINVAL);
+    assert_string_equal(sl_err_last()->msg, "the components share their tasks");
+    free(components);
+    free(tasks);
+}
+
 static void
 test_no_supervisor_at_all_is_refused_with_numbers(void **state)
 {
@@ -515,6 +539,7 @@ main(void)
         cmocka_unit_test(test_supervisors_that_state_cpu_are_never_overcommitted),
         cmocka_unit_test(test_a_user_worker_takes_its_own_ram),
         cmocka_unit_test(test_requests_that_contradict_themselves_are_refused),
+        cmocka_unit_test(test_components_that_share_their_tasks_are_refused),
         cmocka_unit_test(test_no_supervisor_at_all_is_refused_with_numbers),
         cmocka_unit_test(test_reserved_slots_stay_free),
         cmocka_unit_test(test_round_robin_gives_one_each_in_turn),
