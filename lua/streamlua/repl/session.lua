@@ -63,8 +63,9 @@ local function compile(text, chunk_name)
       or loadstring('return (...)(' .. text .. '\n)', chunk_name) or chunk
   end
   local message
-  chunk, message = loadstring(without_local(text), chunk_name)
-  if chunk then return chunk end
+  chunk, message = loadstring(text, chunk_name)
+  -- What is no definition (`local x`, then `y = 1` on the next line) stays as it is.
+  if chunk then return loadstring(without_local(text), chunk_name) or chunk end
   -- `1 +` is no statement, but as a value it only lacks its end.
   if message:find("near '<eof>'$") or as_value:find("near '<eof>'$") then
     return nil, 'incomplete', message
