@@ -51,20 +51,20 @@ function M.paths_of_task(patterns, index, parallelism)
   return mine
 end
 
--- One input: {path=, fd=, reader=, identity=, regular=}.
-local function open_input(path, options)
+-- One input: {path=, fd=, reader=, identity=, regular=}; nil and why not when there is none.
+local function try_open(path, options)
   local fd = 0
   if path ~= '-' then
     local message
     fd, message = libc.open(path)
     if not fd then
-      complain("can not open '%s': %s", path, message)
+      return nil, message
     end
   end
   local stat = libc.fstat(fd)
   if stat and stat.kind == 'directory' then
     libc.close(fd)
-    complain("can not open '%s': it is a directory", path)
+    return nil, 'it is a directory'
   end
   local regular = stat ~= nil and stat.kind == 'file'
   return {
@@ -78,6 +78,14 @@ local function open_input(path, options)
   }
 end
 
+local function open_input(path, options)
+  local input, message = try_open(path, options)
+  if not input then
+    complain("can not open '%s': %s", path, message)
+  end
+  return input
+end
+
 local function close_input(input)
   input.reader:close()
   if input.path ~= '-' then
@@ -86,7 +94,8 @@ local function close_input(input)
 end
 
 -- At the end of a followed file: was it cut, or is another file there under its name? Returns the
--- last line of a file that was replaced, if that had no line end.
+-- last line of a file that was replaced, if that had no line end. As long as what is there can not be
+-- opened the old one is followed.
 local function follow_change(self, slot)
   local input = self.inputs[slot]
   local own = libc.fstat(input.fd)
@@ -99,16 +108,14 @@ local function follow_change(self, slot)
   if not now or now.identity == input.identity then
     return nil
   end
-  local fd = libc.open(input.path)
-  if not fd then
+  local opened = try_open(input.path, self.options)
+  if not opened then
     return nil
   end
-  libc.close(fd)
   local rest = input.reader:rest()
-  local dropped = input.reader.dropped
+  opened.reader.dropped = input.reader.dropped
   close_input(input)
-  self.inputs[slot] = open_input(input.path, self.options)
-  self.inputs[slot].reader.dropped = dropped
+  self.inputs[slot] = opened
   return rest
 end
 
