@@ -215,9 +215,17 @@ local function check_entry(entry, report)
   end
 end
 
-local function by_place(a, b)
-  if a.file == b.file and a.line ~= b.line then return (a.line or 0) < (b.line or 0) end
-  return a.order < b.order
+-- By line within a file; files come as their first problem does.
+local function sort_by_place(problems)
+  local rank = {}
+  for _, problem in ipairs(problems) do
+    rank[problem.file] = rank[problem.file] or problem.order
+  end
+  table.sort(problems, function(a, b)
+    if a.file ~= b.file then return rank[a.file] < rank[b.file] end
+    if a.line ~= b.line then return a.line < b.line end
+    return a.order < b.order
+  end)
 end
 
 --- Everything that is wrong: a list of {file=, line=, severity='error'|'warning', code=, message=,
@@ -237,7 +245,7 @@ function Topology:validate()
       report(problem, input and { name = entry.name, file = input.file, line = input.line } or entry)
     end
   end
-  table.sort(problems, by_place)
+  sort_by_place(problems)
   for _, problem in ipairs(problems) do problem.order = nil end
   return problems
 end

@@ -180,6 +180,17 @@ describe('validation', function()
     assert.truthy(problems[5].message:find('is nan', 1, true))
   end)
 
+  it('tells the problems of several files file by file, by line', function()
+    local t = streamlua.topology('t')
+    for i, at in ipairs { { 'a.lua', 5 }, { 'b.lua', 1 }, { 'a.lua', 3 } } do
+      local text = ('\n'):rep(at[2] - 1) .. 'local t, s, i = ...; t:spout("s" .. i, s, { parallelism = 0 })'
+      loadstring(text, '@' .. at[1])(t, spout(), i)
+    end
+    local places = {}
+    for i, p in ipairs(t:validate()) do places[i] = ('%s:%d'):format(p.file, p.line) end
+    assert.same({ 'a.lua:3', 'a.lua:5', 'b.lua:1' }, places)
+  end)
+
   it('finds bad names', function()
     for _, name in ipairs { '__x', 'a/b', 'a\nb', 'a\0b', ('x'):rep(300), '', '.', '..' } do
       local t = streamlua.topology(name)
