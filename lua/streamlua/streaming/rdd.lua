@@ -306,6 +306,9 @@ local function less(a, b)
     return false
   elseif kind_a == 'nil' or kind_a == 'userdata' then
     return false
+  elseif a ~= a or b ~= b then
+    -- What is no number comes behind all that are.
+    return a == a
   end
   return a < b
 end
