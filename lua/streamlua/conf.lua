@@ -252,12 +252,12 @@ local function set_layer(options)
   return layer
 end
 
-local function built_in_layer(getenv)
+local function built_in_layer()
   local values = {}
   for _, entry in ipairs(schema) do
     values[entry.name] = entry.default
   end
-  values.state = 'localfs:' .. home.state_home(getenv) .. '/streamlua'
+  values.state = 'localfs:' .. home.state_home() .. '/streamlua'
   return { values = values, text = 'built in' }
 end
 

@@ -16,7 +16,8 @@ M.MAX_INSTRUCTIONS = 10000000
 M.MAX_DEPTH = 32
 M.MAX_INCLUDES = 8
 
-local format, find, sub, match = string.format, string.find, string.sub, string.match
+-- As functions: strings have no methods while a text runs (`guarded`), and `include` calls us then.
+local format, find, gsub, sub, match = string.format, string.find, string.gsub, string.sub, string.match
 
 local function failure(code, message, line, hint)
   return nil, { code = code, message = message, line = line, hint = hint }
@@ -86,7 +87,7 @@ function M.key_lines(text)
     if skipped then
       at = skipped
     elseif name then
-      local _, breaks = string.gsub(sub(text, counted, at - 1), '\n', '')
+      local _, breaks = gsub(sub(text, counted, at - 1), '\n', '')
       line, counted = line + breaks, at
       lines[prefix .. name] = lines[prefix .. name] or line
       pending, at = name, stop
@@ -124,7 +125,7 @@ local function impurity(value, path, open, depth)
   if kind == 'string' or kind == 'number' or kind == 'boolean' then
     return
   elseif kind ~= 'table' then
-    return path, ('a %s is no data'):format(kind)
+    return path, format('a %s is no data', kind)
   elseif debug.getmetatable(value) ~= nil then
     return path, 'a table with a metatable is no data'
   elseif open[value] then
@@ -135,7 +136,7 @@ local function impurity(value, path, open, depth)
   open[value] = true
   for key, item in next, value do
     if type(key) ~= 'string' and type(key) ~= 'number' then
-      return path_of(path, key), ('a %s is no key'):format(type(key))
+      return path_of(path, key), format('a %s is no key', type(key))
     end
     local bad, why = impurity(item, path_of(path, key), open, depth - 1)
     if bad then
@@ -298,7 +299,7 @@ function M.load_file(path, includes)
   local file, message, code = io.open(path, 'rb')
   if not file then
     return failure(code == libc.ENOENT and 'not_found' or 'failed',
-      (message:gsub('^' .. path:gsub('%p', '%%%0') .. ': ', '')))
+      (gsub(message, '^' .. gsub(path, '%p', '%%%0') .. ': ', '')))
   end
   local text, why = file:read(M.MAX_BYTES + 1)
   file:close()
