@@ -170,7 +170,8 @@ local function take_port(node, port)
   return false
 end
 
--- Takes the resources of one more worker of default size, when the node states them.
+-- Takes the resources of one more worker (of default size unless cpu and ram are given), when the
+-- node states them.
 local function charge(self, node, cpu, ram)
   node.workers = node.workers + 1
   if node.cpu then node.cpu = node.cpu - (cpu or self.request.container_cpu or 0) end
@@ -187,19 +188,22 @@ function State:has_room(node, cpu, ram)
   return #node.free > 0 and (not node.cpu or cpu <= node.cpu) and (not node.ram or ram <= node.ram)
 end
 
---- Opens a worker on a node: on a port, or on its first free one.
+--- Opens a worker on a node: on a port, or on its first free one. It is of default size unless cpu
+--- and ram are given.
 ---@param node table of state.nodes
 ---@param port integer?
+---@param cpu? number cores
+---@param ram? number bytes
 ---@return table worker {supervisor=, host=, port=, tasks={}, node=}
-function State:open(node, port)
+function State:open(node, port, cpu, ram)
   if not node then error('not enough slots: no node has room for another worker', 0) end
   port = port or node.free[1]
   if not port or not take_port(node, port) then
     error(("supervisor '%s': port %s can not be had"):format(node.id, tostring(port)), 0)
   end
-  charge(self, node)
+  charge(self, node, cpu, ram)
   local worker = { supervisor = node.id, host = node.host, port = port, tasks = {}, node = node,
-    count = {} }
+    count = {}, cpu = cpu, ram = ram }
   self.workers[#self.workers + 1] = worker
   self.workers_to_open = self.workers_to_open - 1
   return worker
@@ -336,8 +340,7 @@ local function open_user_workers(self, by_id)
       end
     end
     if not node then error(('user worker %d can not be placed'):format(i), 0) end
-    local worker = self:open(node, user.port)
-    worker.cpu, worker.ram = user.cpu, user.ram
+    local worker = self:open(node, user.port, user.cpu, user.ram)
     for name, count in pairs(user.components) do
       for _, id in ipairs(members[name]) do
         if count > 0 and by_id[id] then

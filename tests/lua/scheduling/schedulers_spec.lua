@@ -221,6 +221,25 @@ describe('a custom scheduler', function()
     assert.equal(4, #request.components)
   end)
 
+  it('is shown the room that user workers with a size of their own leave', function()
+    local path = files.write('mine.lua', [[
+      local toolkit = require 'streamlua.scheduling.toolkit'
+      return { name = 'mine', assign = function(request)
+        local state = toolkit.start(request)
+        while state.workers_to_open > 0 do state:open(state:node_with_room()) end
+        for i, task in ipairs(state.tasks) do
+          state:put(state.workers[(i - 1) % #state.workers + 1], task)
+        end
+        return state:finish()
+      end }]])
+    local assignment = assert(scheduling.assign(request_of { workers = 5, container_cpu = 1,
+      cluster = supervisors { { cpu = 4 }, { cpu = 4 } },
+      user_workers = { { host = 'h1', cpu = 3, components = { p = 1 } } } }, path))
+    local slots = {}
+    for i, worker in ipairs(assignment.workers) do slots[i] = worker.supervisor end
+    assert.same({ 's1', 's1', 's2', 's2', 's2' }, slots)
+  end)
+
   it('is told every fault of what it returns', function()
     local message = refused([[return { assign = function()
       return { workers = { { supervisor = 's9', port = 1, tasks = { 1, 2, 99 } } } }
