@@ -7,6 +7,7 @@ local socket = require 'streamlua.streaming.socket'
 local sources = require 'streamlua.streaming.source'
 local streams = require 'streamlua.streaming.stream'
 local libc = require 'streamlua.connectors.libc'
+local line_reader = require 'streamlua.connectors.line_reader'
 
 local C, ffi = abi.C, abi.ffi
 
@@ -72,57 +73,62 @@ Lines.__index = Lines
 
 local RETRY_MS = 5000
 
+-- A poll comes to an end, also of a connection that is faster than its reader.
+local LINES_A_POLL = 1024
+
 function Lines:on_start(r)
   local fd, problem = socket.connect(self.host, self.port, RETRY_MS)
   if not fd then
     r:restart(('connect to %s:%d: %s'):format(self.host, self.port, problem))
     return
   end
-  self.fd, self.rest = fd, ''
+  self.fd, self.reader, self.told = fd, line_reader.new(fd), 0
 end
 
-local function store_lines(self, r, text)
-  text = self.rest .. text
-  local lines, from = {}, 1
-  while true do
-    local at = text:find('\n', from, true)
-    if not at then break end
-    lines[#lines + 1] = text:sub(from, at - 1)
-    from = at + 1
+-- Tells of lines that were dropped since it was called last.
+local function tell_dropped(self, r)
+  local reader = self.reader
+  if reader.dropped > self.told then
+    r:report_error(('%s:%d: lines of more than %d bytes were dropped: %d'):format(self.host, self.port,
+      reader.max_line, reader.dropped - self.told))
+    self.told = reader.dropped
   end
-  self.rest = text:sub(from)
-  for i = 1, #lines do r:store(lines[i]) end
 end
 
 function Lines:poll(r)
-  if not self.fd then return false end
-  if self.is_waiting ~= false then libc.readable(self.fd, self.wait_ms) end
-  local text, problem = socket.read(self.fd)
-  if text == '' then return false end
-  if text then
-    store_lines(self, r, text)
-    return true
+  local reader = self.reader
+  if not reader then return false end
+  for i = 1, LINES_A_POLL do
+    local line, state, problem = reader:next()
+    if line then
+      r:store(line)
+    elseif state == 'again' then
+      tell_dropped(self, r)
+      return i > 1
+    else
+      local rest = reader:rest()
+      if rest then r:store(rest) end
+      tell_dropped(self, r)
+      -- Closed before the restart, so that a new connection never meets the old one.
+      self:on_stop()
+      r:restart(problem and ('read from %s:%d: %s'):format(self.host, self.port, problem)
+        or ('%s:%d has ended the connection'):format(self.host, self.port))
+      return true
+    end
   end
-  if self.rest ~= '' then
-    r:store(self.rest)
-    self.rest = ''
-  end
-  -- Closed before the restart, so that a new connection never meets the old one.
-  self:on_stop()
-  r:restart(problem and ('read from %s:%d: %s'):format(self.host, self.port, problem)
-    or ('%s:%d has ended the connection'):format(self.host, self.port))
   return true
 end
 
 function Lines:on_stop()
   if self.fd then
+    self.reader:close()
     libc.close(self.fd)
-    self.fd = nil
+    self.fd, self.reader = nil, nil
   end
 end
 
---- The lines that a TCP server sends; each ends with \n. A connection that is refused, fails or ends is
---- made again after the receiver's restart delay.
+--- The lines that a TCP server sends; each ends with \n. Lines of more than 1 MiB are dropped and told as
+--- errors. A connection that is refused, fails or ends is made again after the receiver's restart delay.
 ---@param host string
 ---@param port integer
 function sources.METHODS.socket_text_stream(context, host, port)
@@ -134,7 +140,7 @@ function sources.METHODS.socket_text_stream(context, host, port)
     site.raise('socket_text_stream: a port is a whole number from 1 to 65535')
   end
   return sources.METHODS.receiver_stream(context, setmetatable({ host = host, port = port,
-    op = 'socket_text_stream', wait_ms = 0 }, Lines))
+    op = 'socket_text_stream' }, Lines))
 end
 
 return M

@@ -1,5 +1,4 @@
---- TCP connections as a receiver reads them: connect, read what is there, close. The only `ffi.cdef` of
---- the names of sockets.
+--- Makes the TCP connections of receivers. The only `ffi.cdef` of the names of sockets.
 --
 --     local socket = require 'streamlua.streaming.socket'
 --     local fd = assert(socket.connect('127.0.0.1', 9999))
@@ -31,7 +30,7 @@ local M = {}
 
 local SOCK_STREAM, SOCK_NONBLOCK, SOCK_CLOEXEC = 1, 0x800, 0x80000
 local SOL_SOCKET, SO_ERROR = 1, 4
-local EINPROGRESS, EAGAIN, EINTR = 115, 11, 4
+local EINPROGRESS = 115
 local POLLOUT = 4
 
 local function connect_one(entry, timeout_ms)
@@ -76,22 +75,6 @@ function M.connect(host, port, timeout_ms)
   end
   C.freeaddrinfo(result[0])
   return fd, message
-end
-
-local SIZE = 65536
-local chunk = ffi.new('uint8_t[?]', SIZE)
-
---- What is there to read: a text, '' when nothing is, nil at the end or, with a message, after an error.
----@param fd integer
----@return string?
----@return string? message
-function M.read(fd)
-  local n = C.read(fd, chunk, SIZE)
-  if n > 0 then return ffi.string(chunk, n) end
-  if n == 0 then return nil end
-  local code = ffi.errno()
-  if code == EAGAIN or code == EINTR then return '' end
-  return nil, libc.message(code)
 end
 
 return M

@@ -278,6 +278,29 @@ describe('receivers', function()
     tcp:close()
   end)
 
+  it('a line of a connection that is too long is dropped and told', function()
+    local tcp = server()
+    local ssc = context()
+    local problems = {}
+    ssc:add_listener { receiver_error = function(event) problems[#problems + 1] = event.last_error end }
+    local out = collect(ssc:socket_text_stream('127.0.0.1', tcp.port))
+    ssc:start()
+    tcp:accept()
+    tcp:send('a\n')
+    for _ = 1, 17 do
+      tcp:send(('x'):rep(65536))
+      ssc:advance('100ms')
+    end
+    tcp:send('\nb\n')
+    ssc:advance('2s')
+    ssc:stop()
+    assert.matches(': a | .*: b', table.concat(out, ' | '))
+    assert.is_nil(table.concat(out):find('x', 1, true))
+    assert.same({ ('127.0.0.1:%d: lines of more than 1048576 bytes were dropped: 1'):format(tcp.port) },
+      problems)
+    tcp:close()
+  end)
+
   it('T82: ten times a thousand records are all counted', function()
     local ssc = context()
     local total, given = 0, 0
