@@ -5,21 +5,13 @@
 --   io.write(diff.render(delta, { color = true }))
 
 local document = require 'streamlua.scheduling.document'
+local evaluate = require 'streamlua.scheduling.evaluate'
 local output = require 'streamlua.cli.output'
 local render = require 'streamlua.scheduling.render'
 
 local M = {}
 
-local slot_text = document.slot_text
-
-local function owners(assignment)
-  local owner, slots = {}, {}
-  for _, worker in ipairs(assignment.workers) do
-    slots[slot_text(worker)] = worker
-    for _, task in ipairs(worker.tasks) do owner[task] = slot_text(worker) end
-  end
-  return owner, slots
-end
+local owners, slot_text = evaluate.owners, document.slot_text
 
 local function sorted(map)
   local keys = {}

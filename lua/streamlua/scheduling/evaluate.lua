@@ -7,6 +7,10 @@ local M = {}
 
 local function slot_text(worker) return ('%s:%d'):format(worker.supervisor, worker.port) end
 
+--- The slot of each task, and the workers by slot.
+---@param assignment table
+---@return table<integer, string> owner
+---@return table<string, table> slots
 local function owners(assignment)
   local owner, slots = {}, {}
   for _, worker in ipairs(assignment.workers) do
@@ -15,6 +19,7 @@ local function owners(assignment)
   end
   return owner, slots
 end
+M.owners = owners
 
 --- Tasks that exist in both and have another slot now.
 ---@param before table assignment
