@@ -197,13 +197,6 @@ function Cluster:processes(role)
   return list
 end
 
---- Pids of a role, as text.
-function Cluster:pids(role)
-  local list = {}
-  for _, item in ipairs(self:processes(role)) do list[#list + 1] = item.pid end
-  return table.concat(list, ' ')
-end
-
 -- What can be seen.
 
 --- Waits until something is true; after the limit an error that says what is not, a text or a function that
@@ -216,6 +209,23 @@ function Cluster:await(seconds, what, condition)
     M.sleep(0.05)
   until M.now() > deadline
   error(type(what) == 'function' and what() or what, 0)
+end
+
+--- The processes of all containers, as text. One that has no place any more may run for a moment longer: it is
+--- not among them.
+function Cluster:workers()
+  local list = {}
+  for i, container in ipairs(self:ok('describe', 'chaos').containers) do
+    list[i] = ('%d: %d'):format(container.id, container.pid)
+  end
+  table.sort(list)
+  return table.concat(list, ', ')
+end
+
+--- Raises when not the same processes run the containers as before.
+function Cluster:check_workers(before)
+  local now = self:workers()
+  if now ~= before then error(('processes of containers were %s and are %s'):format(before, now), 0) end
 end
 
 --- Waits until every container runs again in this state, with a worker each and none besides.
@@ -233,7 +243,7 @@ function Cluster:settled(state)
     if is_settled and #self:processes('worker') == #document.containers then return document end
     M.sleep(0.1)
   until M.now() > deadline
-  error(('the topology does not recover: workers=%s %s'):format(self:pids('worker'), text), 0)
+  error(('the topology does not recover: workers=%d %s'):format(#self:processes('worker'), text), 0)
 end
 
 local function acked_size(self)

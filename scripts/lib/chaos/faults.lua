@@ -131,7 +131,7 @@ end
 -- that its term is over before it does anything.
 local function without_leader(cluster, harm, heal)
   local name, term = cluster:leader()
-  local workers = cluster:pids('worker')
+  local workers = cluster:workers()
   harm(name)
   -- Asked of the leader that hears it but does not answer, or of the next one.
   local asked = start_update(cluster)
@@ -143,11 +143,7 @@ local function without_leader(cluster, harm, heal)
   heal(name)
   local code = cluster:updated(asked)
   cluster:leader()
-  for pid in workers:gmatch('%d+') do
-    if code ~= 0 and not cluster:pids('worker'):find(pid, 1, true) then
-      error('a worker was ended because its cluster has another leader', 0)
-    end
-  end
+  if code ~= 0 then cluster:check_workers(workers) end
   return code
 end
 
@@ -158,14 +154,14 @@ end
 
 -- One that hangs for ever is replaced, and its workers do not notice.
 local function hang_topology_master(cluster)
-  local old, workers = cluster:pids('topology-master'), cluster:pids('worker')
-  for _, item in ipairs(cluster:processes('topology-master')) do signal(item, 'STOP') end
+  local workers, old = cluster:workers(), any(cluster:processes('topology-master'))
+  signal(old, 'STOP')
   cluster:await(60, 'a topology master that hangs is not replaced', function()
-    local now = cluster:pids('topology-master')
-    return now ~= '' and now ~= old
+    local now = cluster:processes('topology-master')
+    return now[1] and now[1].pid ~= old.pid
   end)
   cluster:settled('RUNNING')
-  if cluster:pids('worker') ~= workers then error('workers ended with a topology master that hung', 0) end
+  cluster:check_workers(workers)
 end
 
 --- To the processes of a standalone cluster.
@@ -195,16 +191,14 @@ M.STANDALONE = {
 -- Nobody notices that a member is away, though commands run.
 local function without_member(cluster, number, down, up)
   local servers = cluster.zookeeper
-  local workers = cluster:pids('worker')
+  local workers = cluster:workers()
   down(servers, number)
   cluster:flows(1, GAP_S)
   cluster:ok('deactivate', 'chaos')
   cluster:ok('activate', 'chaos')
   up(servers, number)
   servers:await(number)
-  if cluster:pids('worker') ~= workers then
-    error(('workers were %s and are %s'):format(workers, cluster:pids('worker')), 0)
-  end
+  cluster:check_workers(workers)
 end
 
 local function leading_member(cluster)
@@ -245,7 +239,7 @@ end
 
 local function without_zookeeper(down, up)
   return function(cluster)
-    local workers, version = cluster:pids('worker'), cluster:ok('describe', 'chaos').plan_version
+    local workers, version = cluster:workers(), cluster:ok('describe', 'chaos').plan_version
     local began = Cluster.now()
     down(cluster.zookeeper)
     check_refusals(cluster)
@@ -253,11 +247,9 @@ local function without_zookeeper(down, up)
     up(cluster.zookeeper)
     cluster.zookeeper:await()
     cluster:leader()
-    local described = cluster:settled('RUNNING')
-    if cluster:pids('worker') ~= workers or described.plan_version ~= version then
-      error(('workers were %s and are %s, plan %d is now %d'):format(workers, cluster:pids('worker'),
-        version, described.plan_version), 0)
-    end
+    local now = cluster:settled('RUNNING').plan_version
+    if now ~= version then error(('plan %d is now plan %d'):format(version, now), 0) end
+    cluster:check_workers(workers)
     pause_and_resume(cluster)
   end
 end
@@ -309,7 +301,7 @@ local function cut_supervisor(cluster)
   local name = any(cluster:names('^supervisor'))
   local host = cluster.daemons[name].host
   local is_led_there = leads_on(cluster, name)
-  local workers = cluster:pids('worker')
+  local workers = cluster:workers()
   local function change(fn)
     each_host(cluster, cluster:names('^master'), function(other) fn(host, other) end)
     for _, other in ipairs(cluster.zookeeper_hosts) do fn(host, other) end
@@ -319,7 +311,7 @@ local function cut_supervisor(cluster)
     Cluster.sleep(LONG_S)
   else
     cluster:flows(LONG_S, GAP_S)
-    if cluster:pids('worker') ~= workers then error('workers of a host that is led were ended', 0) end
+    cluster:check_workers(workers)
   end
   change(network.heal)
 end
