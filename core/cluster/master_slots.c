@@ -156,9 +156,10 @@ lose_supervisor(struct sl_master_slots *self, const char *name, const char *caus
     if (peer == NULL) {
         return;
     }
-    /* Its slots go first: they are freed through its gateway. */
-    sl_slot_pool_release_supervisor(&self->pool, peer->resource, cause);
+    /* Off the map first: its slots are not freed there, because what runs in them goes on. When it
+     * comes back it offers them; what nobody wants any more ends then, or when it never does. */
     sl_map_bytes_remove_str(&self->supervisors, peer->resource);
+    sl_slot_pool_release_supervisor(&self->pool, peer->resource, cause);
     if (is_told) {
         send_disconnect(self, peer, SL_SV_DISCONNECT_TOPOLOGY_MASTER, cause);
     }

@@ -162,6 +162,25 @@ change_plan(struct fixture *f, uint64_t version, const char *master, const char 
 }
 
 static void
+test_a_supervisor_that_is_stopped_for_long_keeps_its_workers(void **state)
+{
+    struct fixture *f = *state;
+    submit(f, "s1:6801", places);
+    await_settled(f);
+    struct process *workers[] = {process_of(f, 1), process_of(f, 2)};
+    for (int i = 0; i < 2; i++) {
+        sl_sim_loop_pause(f->supervisors[i].node.loop);
+        run_for(f, 3 * (uint64_t)f->settings.heartbeat_timeout_ms);
+        sl_sim_loop_resume(f->supervisors[i].node.loop);
+        run_for(f, (uint64_t)f->settings.slot_orphan_timeout_ms + 10000);
+        assert_true(await_settled(f).is_settled);
+    }
+    assert_ptr_equal(process_of(f, 1), workers[0]);
+    assert_ptr_equal(process_of(f, 2), workers[1]);
+    assert_int_equal(f->started, 3);
+}
+
+static void
 test_a_container_moves_to_the_slot_of_a_new_plan(void **state)
 {
     struct fixture *f = *state;
@@ -536,6 +555,7 @@ main(void)
         TEST(test_what_ended_while_the_supervisor_was_away_is_started_by_the_next),
         TEST(test_the_loss_of_the_master_restarts_nothing),
         TEST(test_a_supervisor_that_only_the_master_does_not_reach_keeps_its_workers),
+        TEST(test_a_supervisor_that_is_stopped_for_long_keeps_its_workers),
         TEST(test_a_container_moves_to_the_slot_of_a_new_plan),
         TEST(test_a_worker_ends_when_the_plan_has_its_container_elsewhere),
         TEST(test_a_topology_master_ends_where_the_plan_does_not_have_it),
