@@ -171,11 +171,14 @@ local is_fine, fault = xpcall(function()
   end
   acked, seen = finish()
 end, function(raised) return raised:find('^[^\n]+%.lua:%d+:') and debug.traceback(raised) or raised end)
-cluster:finish()
 if not is_fine then
   io.stderr:write('VIOLATION: ', fault, '\nseed ', options.seed, ', files in ', cluster.folder, '\n')
-  os.exit(1)
+  -- How things are then is of more use than how they come to be.
+  local is_told, _, _, text = pcall(cluster.run, cluster, 'describe', 'chaos')
+  if is_told then io.stderr:write(text, '\n') end
 end
+cluster:finish()
+if not is_fine then os.exit(1) end
 cluster:say(('%d rounds, %d updates, %d roots acked, %d seen: no violation'):format(rounds, cluster.updates, acked,
   seen))
 os.execute("rm -rf '" .. cluster.folder .. "'")

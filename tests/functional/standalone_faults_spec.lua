@@ -12,13 +12,13 @@ local processes = require 'support.processes'
 -- Longer than the session of scripts/chaos (3 s): leaders are dead for ZooKeeper when it comes back.
 local OUTAGE_S = 5
 
--- Does this harm; the reason when all of it is impossible here.
+-- Does this harm; pending, with the reason, where it is impossible.
 local function chaos(...)
   local result = process.run({ 'exec', 'scripts/lib/chaos.lua', '--seed', '1', '--zookeeper', '3', '--outage',
     OUTAGE_S, '--faults', table.concat({ ... }, ',') }, { timeout = 120, env = { TMPDIR = files.folder() } })
   local reason = result.stderr:match('skipped: ([^\n]+)')
   assert.equal(0, result.code, result.stderr)
-  if reason then return reason end
+  if reason then return pending(reason) end
   assert.matches(('%d rounds, [^\n]+: no violation'):format(select('#', ...)), result.stderr)
 end
 
@@ -31,18 +31,17 @@ describe('a standalone cluster on three ZooKeeper servers', function()
   end)
 
   it('does not notice the death of a member, nor of their leader, and comes through without any', function()
-    assert.is_nil(chaos('kill a ZooKeeper member', 'kill the leading ZooKeeper member', 'stop all of ZooKeeper',
-      'kill all of ZooKeeper'))
+    chaos('kill a ZooKeeper member', 'kill the leading ZooKeeper member', 'stop all of ZooKeeper',
+      'kill all of ZooKeeper')
   end)
 
   it('goes on without those that stop, and when they go on', function()
-    assert.is_nil(chaos('stop a ZooKeeper member', 'stop the leading master', 'stop a worker for long',
-      'stop the topology master for long', 'stop a supervisor for long'))
+    chaos('stop a ZooKeeper member', 'stop the leading master', 'stop a worker for long',
+      'stop the topology master for long', 'stop a supervisor for long')
   end)
 
   it('goes on when its networks are parted, and when they are joined', function()
-    local reason = chaos('unplug the leading ZooKeeper member', 'cut the leading master off from ZooKeeper',
+    chaos('unplug the leading ZooKeeper member', 'cut the leading master off from ZooKeeper',
       'cut a supervisor off from masters and ZooKeeper', 'cut two supervisors off from each other')
-    if reason then pending(reason) end
   end)
 end)

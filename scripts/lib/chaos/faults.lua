@@ -76,6 +76,7 @@ M.LOCAL = {
   { 'kill a worker', kill_one('worker') },
   { 'kill the topology master', kill_one('topology-master') },
   { 'kill the guardian', kill_one('guardian') },
+  { 'stop the guardian', stop_one('guardian') },
   { 'stop a worker', stop_one('worker') },
   { 'stop the topology master', stop_one('topology-master') },
   { 'kill a worker and the topology master', both(kill_one('worker'), kill_one('topology-master')) },
@@ -94,13 +95,25 @@ local function signal_daemon(pattern, name)
   end
 end
 
-local function stop_daemon(pattern, seconds)
+local function stop_daemon(pattern)
   return function(cluster)
     local name = any(cluster:names(pattern))
     cluster:signal(name, 'STOP')
-    if seconds then Cluster.sleep(seconds) else pause() end
+    pause()
     cluster:signal(name, 'CONT')
   end
+end
+
+-- Nothing of what it runs is moved or ended, however long it is stopped.
+local function stop_supervisor(cluster)
+  local name, workers = any(cluster:names('^supervisor')), cluster:workers()
+  cluster:signal(name, 'STOP')
+  cluster:flows(LONG_S, GAP_S)
+  cluster:signal(name, 'CONT')
+  -- It registers again, and is told what became of its slots.
+  cluster:flows(1, GAP_S)
+  cluster:settled('RUNNING')
+  cluster:check_workers(workers)
 end
 
 local function kill_masters(cluster)
@@ -172,7 +185,7 @@ M.STANDALONE = {
   { 'kill a supervisor', signal_daemon('^supervisor', 'KILL') },
   { 'kill a supervisor and a worker', kill_supervisor_and_worker },
   { 'stop a supervisor', stop_daemon('^supervisor') },
-  { 'stop a supervisor for long', stop_daemon('^supervisor', LONG_S) },
+  { 'stop a supervisor for long', stop_supervisor },
   { 'end a supervisor', signal_daemon('^supervisor', 'TERM') },
   { 'kill a machine', kill_machine, weight = 2 },
   { 'kill a worker', kill_one('worker') },
