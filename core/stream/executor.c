@@ -285,6 +285,34 @@ outbox_flush(const struct sl_executor *self, struct sl__outbox *outbox, uint64_t
     return self->now_ns - outbox->since_ns >= age_ns && sl__outbox_hand_over(outbox);
 }
 
+/* The same for the outboxes of a task that are in use; false while it has to be looked at again. */
+static bool
+task_flush(struct sl_executor *self, struct sl__task *task, uint64_t age_ns, bool *has_moved)
+{
+    bool is_empty = !task->is_busy;
+    struct sl__outbox **link = &task->in_use;
+    while (*link != NULL) {
+        struct sl__outbox *outbox = *link;
+        *has_moved |= outbox_flush(self, outbox, age_ns);
+        bool is_under_way = __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0;
+        /* Of a finished task, what it sent must be executed before its executor says so. */
+        bool is_done = sl__outbox_is_idle(outbox) &&
+                       !(is_under_way && (task->is_finished || outbox->is_retired));
+        is_empty &= is_done;
+        /* Into a buffer that it still has records may be written without another word. */
+        if (is_done && (outbox->batch == NULL || outbox->is_retired)) {
+            *link = outbox->next_in_use;
+            outbox->is_in_use = false;
+            if (outbox->is_retired) {
+                sl__task_drop_outbox(task, outbox);
+            }
+        } else {
+            link = &outbox->next_in_use;
+        }
+    }
+    return is_empty;
+}
+
 /* Hands over what is old enough (all of it when `age_ns` is 0); true when anything moved. */
 static bool
 outboxes_flush(struct sl_executor *self, uint64_t age_ns)
@@ -294,23 +322,7 @@ outboxes_flush(struct sl_executor *self, uint64_t age_ns)
     self->is_ring_full &= age_ns > 0;
     for (size_t i = 0; i < self->touched.count; i++) {
         struct sl__task *task = self->touched.items[i];
-        bool is_empty = !task->is_busy;
-        size_t left = 0;
-        for (size_t k = 0; k < task->outboxes.count; k++) {
-            struct sl__outbox *outbox = task->outboxes.items[k];
-            has_moved |= outbox_flush(self, outbox, age_ns);
-            bool is_idle = sl__outbox_is_idle(outbox);
-            bool is_under_way = __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0;
-            if (outbox->is_retired && is_idle && !is_under_way) {
-                sl__outbox_free(outbox);
-                continue;
-            }
-            task->outboxes.items[left++] = outbox;
-            /* Of a finished task, what it sent must be executed before its executor says so. */
-            is_empty &= is_idle && !(is_under_way && (task->is_finished || outbox->is_retired));
-        }
-        task->outboxes.count = left;
-        if (is_empty) {
+        if (task_flush(self, task, age_ns, &has_moved)) {
             task->is_touched = false;
         } else {
             self->touched.items[kept++] = task;

@@ -116,6 +116,16 @@ sl__outbox_is_idle(const struct sl__outbox *self)
     return self->io.count == 0 && self->is_last == self->is_last_sent;
 }
 
+void
+sl__outbox_use(struct sl__outbox *self)
+{
+    if (!self->is_in_use) {
+        self->is_in_use = true;
+        self->next_in_use = self->source->in_use;
+        self->source->in_use = self;
+    }
+}
+
 static void
 outbox_forget_buffer(struct sl__outbox *self)
 {
@@ -168,6 +178,11 @@ sl__outbox_hand_over(struct sl__outbox *self)
     outbox_forget_buffer(self);
     if (in_flight(self) >= self->credit) {
         self->source->io.yield = 1;
+        if (!self->is_full) {
+            self->is_full = true;
+            self->next_full = self->source->full;
+            self->source->full = self;
+        }
     }
     return true;
 }
@@ -269,6 +284,7 @@ sl_outbox_flush(struct sl_outbox *io, int32_t need)
         io->limit = self->batch->limit;
         io->texts = io->is_near ? self->batch->texts : 0;
         self->batch->known = sl__known_hold(self->known);
+        sl__outbox_use(self);
     }
     if (has_run) {
         struct sl__task *dest = self->executor->worker->tasks[io->dest];

@@ -388,6 +388,7 @@ outboxes_settle(struct sl__task *task)
         outbox->is_last = outbox->is_retired ? outbox->is_last_sent : task->is_finished;
         outbox->is_last_sent |= outbox->is_cyclic && outbox->is_last;
         if (outbox->is_retired || !sl__outbox_is_idle(outbox)) {
+            sl__outbox_use(outbox);
             sl__task_touch(task);
         }
     }

@@ -150,6 +150,11 @@ struct sl__outbox {
     uint64_t since_ns;
     /* Keys that are sent by number; NULL = none yet. */
     struct sl__known *known;
+    /* In the task's lists: see there. */
+    struct sl__outbox *next_in_use;
+    struct sl__outbox *next_full;
+    bool is_in_use;
+    bool is_full;
 };
 
 struct sl__route {
@@ -259,8 +264,10 @@ struct sl__task {
     struct sl__emitter_list emitters;
     /* Sorted by stream and receiver. */
     SL_VEC(struct sl__outbox *) outboxes;
-    /* The outbox that was found full last: looked at first. */
-    size_t full_at;
+    /* Those that may have something to hand over, to tell or to wait for, so that turns look at no
+     * others; and those that had all their credit under way when they were looked at last. */
+    struct sl__outbox *in_use;
+    struct sl__outbox *full;
     /* Spouts: roots. */
     int32_t spout_index;
     /* Of slots that are used for the first time: acks of another life of this task are late. */
@@ -536,6 +543,8 @@ bool sl__outbox_has_way(const struct sl__outbox *outbox);
 bool sl__outbox_is_entitled(const struct sl__outbox *outbox);
 /* True when it holds neither records nor a mark. */
 bool sl__outbox_is_idle(const struct sl__outbox *outbox);
+/* Has it looked at when outboxes are flushed, until it is idle. */
+void sl__outbox_use(struct sl__outbox *outbox);
 /* Hands the records (or only the mark that the sender finished) over; false when it can not now. */
 bool sl__outbox_hand_over(struct sl__outbox *outbox);
 void sl__outbox_released(struct sl_executor *executor, struct sl__outbox *outbox);
@@ -627,6 +636,10 @@ bool sl__task_is_drained(const struct sl__task *task);
 bool sl__task_is_planned_to_leave(const struct sl__task *task);
 /* True when a receiver has so much queued that the task should not run. */
 bool sl__task_is_gated(struct sl__task *task);
+/* The same for receivers in its cycle. */
+bool sl__task_is_cycle_full(struct sl__task *task);
+/* Frees an outbox that has been taken out of in_use. */
+void sl__task_drop_outbox(struct sl__task *task, struct sl__outbox *outbox);
 
 /* executor.c */
 /* Reads the clock into now_ns, and returns it. */

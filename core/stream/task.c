@@ -126,28 +126,53 @@ sl__task_enqueue(struct sl__task *self, struct sl__batch *batch)
     ready_push(self);
 }
 
+/* Whether an edge, inside the task's cycle or not, has all its credit under way. */
 static bool
-is_full(const struct sl__outbox *outbox)
+has_full(struct sl__task *self, bool is_cyclic)
 {
-    return !outbox->is_cyclic &&
-           __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit;
-}
-
-/* True when a receiver has so much queued that the task should not run. */
-bool
-sl__task_is_gated(struct sl__task *self)
-{
-    size_t count = self->outboxes.count;
-    if (self->full_at < count && is_full(self->outboxes.items[self->full_at])) {
-        return true;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (is_full(self->outboxes.items[i])) {
-            self->full_at = i;
+    struct sl__outbox **link = &self->full;
+    while (*link != NULL) {
+        struct sl__outbox *outbox = *link;
+        if (__atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) < outbox->credit) {
+            outbox->is_full = false;
+            *link = outbox->next_full;
+        } else if (outbox->is_cyclic == is_cyclic) {
             return true;
+        } else {
+            link = &outbox->next_full;
         }
     }
     return false;
+}
+
+bool
+sl__task_is_gated(struct sl__task *self)
+{
+    return has_full(self, false);
+}
+
+bool
+sl__task_is_cycle_full(struct sl__task *self)
+{
+    return has_full(self, true);
+}
+
+void
+sl__task_drop_outbox(struct sl__task *self, struct sl__outbox *outbox)
+{
+    for (struct sl__outbox **link = &self->full; *link != NULL; link = &(*link)->next_full) {
+        if (*link == outbox) {
+            *link = outbox->next_full;
+            break;
+        }
+    }
+    for (size_t i = 0; i < self->outboxes.count; i++) {
+        if (self->outboxes.items[i] == outbox) {
+            sl_vec_remove(&self->outboxes, i);
+            break;
+        }
+    }
+    sl__outbox_free(outbox);
 }
 
 void
@@ -171,6 +196,7 @@ sl__task_finished(struct sl__task *self)
         struct sl__outbox *outbox = self->outboxes.items[i];
         outbox->is_last = outbox->is_retired ? outbox->is_last_sent : true;
         outbox->is_last_sent |= outbox->is_cyclic;
+        sl__outbox_use(outbox);
     }
     sl__task_touch(self);
 }
@@ -183,6 +209,7 @@ sl__task_resume(struct sl__task *self)
     for (size_t i = 0; i < self->outboxes.count; i++) {
         struct sl__outbox *outbox = self->outboxes.items[i];
         outbox->is_last = outbox->is_retired ? outbox->is_last_sent : false;
+        sl__outbox_use(outbox);
     }
     sl__task_touch(self);
     if (executor->is_finished_reported) {

@@ -123,19 +123,9 @@ sl__task_has_records(struct sl_executor *self, struct sl__task *task)
 
 /* A bolt of a cycle takes from outside only while its own edges in the cycle have credit. */
 static bool
-is_cycle_full(const struct sl__task *task)
+is_cycle_full(struct sl__task *task)
 {
-    if (task->scc < 0 || task->inner.first != NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < task->outboxes.count; i++) {
-        const struct sl__outbox *outbox = task->outboxes.items[i];
-        if (outbox->is_cyclic &&
-            __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit) {
-            return true;
-        }
-    }
-    return false;
+    return task->scc >= 0 && task->inner.first == NULL && sl__task_is_cycle_full(task);
 }
 
 bool

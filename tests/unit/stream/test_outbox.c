@@ -288,6 +288,123 @@ test_a_full_ring_keeps_the_batch(void **state)
     rig_free(rig);
 }
 
+static int
+count_in_use(const struct sl__task *task)
+{
+    int count = 0;
+    for (const struct sl__outbox *at = task->in_use; at != NULL; at = at->next_in_use) {
+        count++;
+    }
+    return count;
+}
+
+static int
+emit_a_few(struct rig_task *task)
+{
+    int64_t value = task->count;
+    if (task->limit == 0) {
+        return SL_SPOUT_NOTHING;
+    }
+    task->limit--;
+    task->count++;
+    return rig_emit_direct(task, value, RIG_NO_ID) == 0 ? SL_SPOUT_EMITTED : SL_SPOUT_NOTHING;
+}
+
+/* A spout with many receivers, most of which get nothing, costs what the others cost. */
+static void
+test_turns_look_at_no_outbox_that_is_not_in_use(void **state)
+{
+    (void)state;
+    enum { READERS = 200 };
+    struct sl_worker_options options = rig_options();
+    struct rig *rig = rig_new(&options);
+    int32_t source =
+        rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){.next = emit_a_few});
+    int32_t sink = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){0});
+    rig_read(rig, source, sink, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, source, SPOUT, 0);
+    for (int32_t i = 0; i < READERS; i++) {
+        rig_plan(rig, sink, BOLT + i, 0);
+    }
+    rig_open(rig);
+    struct sl__task *spout = rig_inner(rig, SPOUT);
+    rig_run(rig);
+    assert_int_equal(count_in_use(spout), 0);
+    /* What a turn looks at is there; a look at any other ends the test. */
+    assert_int_equal(spout->outboxes.count, READERS);
+    spout->outboxes.count = 0;
+    rig->tasks[SPOUT].limit = 3;
+    struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
+    struct sl_turn turn;
+    sl_worker_advance(rig->worker, 100);
+    assert_int_equal(sl_executor_next(executor, &turn, false), SL_TURN_SPOUT);
+    rig_spout(&rig->tasks[SPOUT], &turn);
+    assert_int_equal(count_in_use(spout), 3);
+    rig_run(rig);
+    assert_int_equal(count_in_use(spout), 0);
+    int64_t executed = 0;
+    for (int32_t i = 0; i < READERS; i++) {
+        executed += (int64_t)rig->tasks[BOLT + i].io->executed;
+    }
+    assert_int_equal(executed, 3);
+    spout->outboxes.count = READERS;
+    /* An end is told to everyone. */
+    sl__task_finished(spout);
+    assert_int_equal(count_in_use(spout), READERS);
+    rig_run(rig);
+    assert_int_equal(count_in_use(spout), 0);
+    assert_int_equal(rig_inner(rig, BOLT + READERS - 1)->last_seen, 1);
+    rig_free(rig);
+}
+
+static int
+count_full(const struct sl__task *task)
+{
+    int count = 0;
+    for (const struct sl__outbox *at = task->full; at != NULL; at = at->next_full) {
+        count++;
+    }
+    return count;
+}
+
+static void
+test_outboxes_without_credit_are_listed_until_they_have_some(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_pair(false, 1e6);
+    struct sl__outbox *outbox = outbox_of(rig, SPOUT);
+    struct sl__task *spout = rig_inner(rig, SPOUT);
+    assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
+    for (int i = 1; i <= CREDIT + 1; i++) {
+        write_one(outbox, i);
+        assert_int_equal(count_full(spout), i > CREDIT);
+        assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
+    }
+    assert_int_equal(count_full(spout), 1);
+    assert_true(sl__task_is_gated(spout));
+    assert_false(sl__task_is_cycle_full(spout));
+    for (int i = 0; i < 2; i++) {
+        struct sl__batch *batch;
+        assert_true(sl_ring_pop(rig->worker->data[1], &batch));
+        sl__batch_give(sl_worker_executor(rig->worker, 1), batch);
+        sl__outbox_released(sl_worker_executor(rig->worker, 1), outbox);
+    }
+    assert_false(sl__task_is_gated(spout));
+    assert_int_equal(count_full(spout), 0);
+    /* One that retires with all it sent executed leaves no trace in the lists. */
+    write_one(outbox, 1);
+    assert_true(sl__outbox_hand_over(outbox));
+    assert_int_equal(count_full(spout), 1);
+    sl__outbox_use(outbox);
+    outbox->is_retired = true;
+    sl__task_touch(spout);
+    rig_run(rig);
+    assert_int_equal(spout->outboxes.count, 0);
+    assert_null(spout->full);
+    assert_null(spout->in_use);
+    rig_free(rig);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_flush_gives_a_buffer_with_room),
     cmocka_unit_test(test_credit_bounds_what_is_under_way),
@@ -297,6 +414,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_cycle_holds_eight_credits_and_then_drops),
     cmocka_unit_test(test_marks_travel_with_the_last_records_or_alone),
     cmocka_unit_test(test_a_full_ring_keeps_the_batch),
+    cmocka_unit_test(test_turns_look_at_no_outbox_that_is_not_in_use),
+    cmocka_unit_test(test_outboxes_without_credit_are_listed_until_they_have_some),
 };
 
 UNIT_MAIN(tests)
