@@ -54,6 +54,14 @@ local function lines_of(command)
   return values
 end
 
+-- Runs a command line and adds the processor time that it took.
+local function run_command(command)
+  local cpu = children_cpu()
+  local out = lines_of(command)
+  out.cpu = children_cpu() - cpu
+  return out
+end
+
 --- Runs a topology of the folder to its end. Returns what it printed by name, `all` with lists, `cpu` in seconds,
 --- `spawned_at` by the monotonic clock.
 ---@param name string
@@ -69,9 +77,9 @@ function M.run(name, settings, executors, more)
   end
   -- A run that does not end by itself says so instead of holding up the others.
   words[#words + 1] = more or '--ttl 60s'
-  local cpu, spawned_at = children_cpu(), libc.clock_s('mono')
-  local out = lines_of(table.concat(words, ' '))
-  out.cpu, out.spawned_at = children_cpu() - cpu, spawned_at
+  local spawned_at = libc.clock_s('mono')
+  local out = run_command(table.concat(words, ' '))
+  out.spawned_at = spawned_at
   return out
 end
 
@@ -109,22 +117,25 @@ function M.run_apart(name, settings, tasks)
     end
     return table.concat(words, ' ') .. ' 2>&1'
   end
-  local cpu = children_cpu()
   -- What workers say of themselves is no figure.
-  local out = lines_of(('{ %s & %s; wait; } | grep -v "^worker: "'):format(worker(2), worker(1)))
-  out.cpu = children_cpu() - cpu
+  local out = run_command(('{ %s & %s; wait; } | grep -v "^worker: "'):format(worker(2), worker(1)))
   os.remove(path)
   return out
 end
 
---- Runs a Lua program of the folder.
-function M.exec(name, ...)
-  local words = { 'exec', quoted(binary), 'exec', quoted(('%s/topologies/%s.lua'):format(folder, name)) }
+local function exec_words(name, ...)
+  local words = { quoted(binary), 'exec', quoted(('%s/topologies/%s.lua'):format(folder, name)) }
   for _, word in ipairs({ ... }) do words[#words + 1] = quoted(word) end
-  local cpu = children_cpu()
-  local out = lines_of(table.concat(words, ' '))
-  out.cpu = children_cpu() - cpu
-  return out
+  return table.concat(words, ' ')
+end
+
+--- Runs a Lua program of the folder.
+function M.exec(name, ...) return run_command('exec ' .. exec_words(name, ...)) end
+
+--- Runs it in two processes at once; `all` of what is returned has what both printed.
+function M.exec_twice(name, ...)
+  local command = exec_words(name, ...)
+  return run_command(('{ %s & %s; wait; }'):format(command, command))
 end
 
 -- Seconds between the first start_ms and the last end_ms of a run.
