@@ -34,8 +34,10 @@ enum {
     SWEEP_OTHERS = 10,
     /* Looking for changes where inotify is not to be had. */
     BLIND_POLL_MS = 50,
-    /* Looks after somebody closed a session's file: the kernel tells before it frees the lock. */
+    /* Looks after somebody closed a session's file: the kernel tells before it frees the lock.
+     * Those whose task it is not only look whether it has become theirs. */
     CLOSE_LOOKS = 8,
+    CLOSE_LOOKS_OTHERS = 2,
     CLOSE_LOOK_MS = 5,
     /* Payload after which a batch of requests is written. */
     BATCH_BYTES = 4 * 1024 * 1024,
@@ -580,7 +582,9 @@ drain_inotify(struct localfs *self)
         for (char *at = buffer; at < buffer + got;) {
             const struct inotify_event *event = (const void *)at;
             if ((event->mask & IN_CLOSE_WRITE) != 0) {
-                self->close_looks = CLOSE_LOOKS;
+                self->close_looks = self->is_reader    ? 0
+                                    : self->is_sweeper ? CLOSE_LOOKS
+                                                       : CLOSE_LOOKS_OTHERS;
             }
             is_log_replaced |= (event->mask & (IN_MOVED_TO | IN_Q_OVERFLOW | IN_CREATE)) != 0;
             at += sizeof(*event) + event->len;
@@ -633,11 +637,16 @@ look_around(struct localfs *self, bool is_time_to_sweep)
     post_fired(self);
     check_session(self);
     if (self->close_looks > 0 || is_time_to_sweep) {
+        bool was_sweeper = self->is_sweeper;
         self->close_looks -= self->close_looks > 0;
         self->sweeps += is_time_to_sweep;
         if (!self->is_reader &&
             (is_sweeper(self) || (is_time_to_sweep && self->sweeps % SWEEP_OTHERS == 0))) {
             bury_dead_sessions(self);
+        }
+        if (self->is_sweeper && !was_sweeper) {
+            /* The one whose task it was ends at present. */
+            self->close_looks = CLOSE_LOOKS;
         }
     }
 }
