@@ -1,9 +1,10 @@
 -- timeout: 120
 -- What goes wrong around local topologies: one clear error, the right exit code, nothing half done.
 
+local commands = require 'support.commands'
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { dirent = require 'posix.dirent', signal = require 'posix.signal',
+local posix = { signal = require 'posix.signal',
   poll = require 'posix.poll', unistd = require 'posix.unistd', stat = require 'posix.sys.stat' }
 local process = require 'support.process'
 
@@ -26,45 +27,24 @@ t:bolt('sink', streamlua.bolt { execute = function() end }, { parallelism = 2 })
 return t
 ]]
 
+local run, ok, processes = commands.run, commands.ok, commands.processes
+
 local folder, script, env
-
-local function run(...) return process.run({ ... }, { env = env, cwd = folder }) end
-
-local function ok(...)
-  local result = run(...)
-  assert.equal(0, result.code, result.stdout .. result.stderr)
-  return result
-end
-
-local function processes()
-  local list = {}
-  for _, entry in ipairs(posix.dirent.dir('/proc')) do
-    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
-    local text = file and file:read('*a')
-    if file then file:close() end
-    if text and text:find(folder .. '/state', 1, true) and text:find('--topology', 1, true) then
-      list[#list + 1] = tonumber(entry)
-    end
-  end
-  return list
-end
 
 local function nothing_is_left()
   assert.same({}, processes())
-  assert.same({ topologies = {} }, assert(json.decode(ok('list', '-o', 'json').stdout)))
+  assert.same({ topologies = {} }, commands.document('list', '-o', 'json'))
 end
 
 describe('a local topology that', function()
   before_each(function()
-    folder = files.folder()
+    folder, env = commands.open('faults')
     script = files.write('faults.lua', SCRIPT)
-    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state' }
   end)
 
   after_each(function()
     run('kill', 'faults', '-q')
-    for _, pid in ipairs(processes()) do posix.signal.kill(pid, posix.signal.SIGKILL) end
-    files.clean()
+    commands.close()
   end)
 
   it('has workers that exit at once is taken back, with how they ended', function()

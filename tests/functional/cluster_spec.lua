@@ -1,10 +1,10 @@
 -- timeout: 300
 -- Local topologies from the command line: real processes, a state folder of their own.
 
+local commands = require 'support.commands'
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { dirent = require 'posix.dirent', signal = require 'posix.signal',
-  stat = require 'posix.sys.stat', poll = require 'posix.poll' }
+local posix = { signal = require 'posix.signal', stat = require 'posix.sys.stat' }
 local process = require 'support.process'
 
 -- Emits numbered roots as long as it is told to. The sink writes what it saw; the spout, at its end,
@@ -65,78 +65,25 @@ local KEYS = [[return { of = function(n) return 'k' .. n % 16 end }]]
 -- The launcher is loaded; without it the topology master is asked, whose endpoint is published.
 local LIBRARY = 'scheduler_service=false'
 
+local run, ok, document = commands.run, commands.ok, commands.document
+local processes, process_of = commands.processes, commands.pid_of
+local all_run, until_described = commands.all_run, commands.until_described
+
 local folder, script, env
 
-local function run(...)
-  return process.run({ ... }, { env = env, cwd = folder })
-end
-
-local function ok(...)
-  local result = run(...)
-  assert.equal(0, result.code, result.stdout .. result.stderr)
-  return result
-end
-
-local function document(...)
-  return assert(json.decode(ok(...).stdout))
-end
-
--- Processes of the topologies of this spec's state folder: {pid=, role=}.
-local function processes()
-  local list = {}
-  for _, entry in ipairs(posix.dirent.dir('/proc')) do
-    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
-    local text = file and file:read('*a')
-    if file then file:close() end
-    if text and text:find(folder .. '/state', 1, true) and text:find('--topology', 1, true) then
-      list[#list + 1] = { pid = tonumber(entry), role = text:match('^%Z+%z(%Z+)') }
-    end
-  end
-  return list
-end
-
-local function process_of(role)
-  for _, item in ipairs(processes()) do
-    if item.role == role then return item.pid end
-  end
-end
-
--- Describes the topology again and again until it is as wanted; waits for what happens meanwhile.
-local function until_described(wanted)
-  for _ = 1, 200 * process.slowness do
-    local result = run('describe', 'counts', '-o', 'json')
-    local described = result.code == 0 and json.decode(result.stdout)
-    if described and wanted(described) then return described end
-    posix.poll.poll({}, 20)
-  end
-  error('it does not become so: ' .. run('describe', 'counts').stdout)
-end
-
-local function all_run(described)
-  for _, container in ipairs(described.containers) do
-    if container.state ~= 'RUNNING' then return false end
-  end
-  return described.state == 'RUNNING'
-end
-
-local function pids(described)
-  local list = {}
-  for _, container in ipairs(described.containers) do list[container.id] = container.pid end
-  return list
-end
+local function pids(described) return commands.by_id(described, 'pid') end
 
 describe('a local topology', function()
   before_each(function()
-    folder = files.folder()
+    folder, env = commands.open('counts')
+    env.STREAMLUA_SET = 'folder=' .. folder
     script = files.write('counts.lua', SCRIPT)
     files.write('keys.lua', KEYS)
-    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state', STREAMLUA_SET = 'folder=' .. folder }
   end)
 
   after_each(function()
     run('kill', 'counts', '-q')
-    for _, item in ipairs(processes()) do posix.signal.kill(item.pid, posix.signal.SIGKILL) end
-    files.clean()
+    commands.close()
   end)
 
   it('is submitted, looked at, paused, resumed and killed without a trace', function()
@@ -210,10 +157,7 @@ describe('a local topology', function()
     ]])
     for _, case in ipairs({ { 'ham eggs\n' }, { 'spam\n', '--set', 'input=here.txt' } }) do
       ok('submit', script, unpack(case, 2))
-      for _ = 1, 200 * process.slowness do
-        if io.open(folder .. '/out') then break end
-        posix.poll.poll({}, 20)
-      end
+      commands.eventually('the output', function() return io.open(folder .. '/out') end)
       ok('kill', 'counts', '--wait', '5s')
       assert.equal(case[1], process.read_file(folder .. '/out'))
       os.remove(folder .. '/out')

@@ -1,11 +1,11 @@
 -- timeout: 300
 -- Launchers written in Lua, with real processes.
 
+local commands = require 'support.commands'
 local files = require 'support.files'
 local json = require 'streamlua.json'
 local posix = { poll = require 'posix.poll', signal = require 'posix.signal' }
 local process = require 'support.process'
-local processes = require 'support.processes'
 
 local SCRIPT = [[
 local streamlua = require 'streamlua'
@@ -44,17 +44,11 @@ function shell.on_update(context, before, after)
 end
 ]]
 
+local run, ok, until_described = commands.run, commands.ok, commands.until_described
+
 local folder, script, launcher, env
 
-local function run(...) return process.run({ ... }, { env = env, cwd = folder }) end
-
-local function ok(...)
-  local result = run(...)
-  assert.equal(0, result.code, result.stdout .. result.stderr)
-  return result
-end
-
-local function describe_it() return assert(json.decode(ok('describe', 'counts', '-o', 'json').stdout)) end
+local function describe_it() return commands.document('describe', 'counts', '-o', 'json') end
 
 local function ids(described)
   local list = {}
@@ -62,29 +56,16 @@ local function ids(described)
   return list
 end
 
-local function until_described(wanted)
-  for _ = 1, 200 * process.slowness do
-    local described = describe_it()
-    if wanted(described) then return described end
-    posix.poll.poll({}, 20)
-  end
-  error('it does not become so')
-end
-
 describe('a launcher written in Lua', function()
   before_each(function()
-    folder = files.folder()
+    folder, env = commands.open('counts', { env = { STREAMLUA_LAUNCHER = 'my_launcher.lua' } })
     script = files.write('counts.lua', SCRIPT)
     launcher = files.write('my_launcher.lua', launcher_text(REMAPPING))
-    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state', STREAMLUA_LAUNCHER = 'my_launcher.lua' }
   end)
 
   after_each(function()
     run('kill', 'counts', '-q')
-    for _, item in ipairs(processes.of(folder .. '/state')) do
-      posix.signal.kill(item.pid, posix.signal.SIGKILL)
-    end
-    files.clean()
+    commands.close()
   end)
 
   it('starts, adds under numbers of its own, restarts and ends containers', function()
@@ -107,7 +88,7 @@ describe('a launcher written in Lua', function()
     end)
     local log = process.read_file(folder .. '/state/logs/counts/topology-master.log')
     assert.matches('container 13 ended %(its job has ended%)', log)
-    posix.signal.kill(processes.of(folder .. '/state', 'topology-master')[1].pid, posix.signal.SIGKILL)
+    posix.signal.kill(commands.pid_of('topology-master'), posix.signal.SIGKILL)
     local after = until_described(function(now)
       return now.containers[3].state == 'RUNNING' and #now.events < 5
     end)
@@ -117,7 +98,7 @@ describe('a launcher written in Lua', function()
     ok('update', 'counts', '--containers', '1')
     assert.equal(1, #describe_it().containers)
     ok('kill', 'counts')
-    assert.same({}, processes.of(folder .. '/state'))
+    assert.same({}, commands.processes())
   end)
 
   it('that can not scale is not asked to, and nothing is touched', function()
@@ -153,7 +134,7 @@ function shell.on_schedule() io.open('%s/scheduled', 'w'):close() end]]):format(
       result.stderr)
     assert.is_nil(io.open(folder .. '/scheduled'))
     assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
-    assert.same({}, processes.of(folder .. '/state'))
+    assert.same({}, commands.processes())
     -- A reason that is returned is one, too.
     process.write_file(launcher, launcher_text("function shell.initialize() return nil, 'no account' end"))
     result = run('submit', script)

@@ -2,6 +2,7 @@
 -- The HTTP API with real processes: commands give the same with --service-url as without it.
 
 local cluster = require 'support.standalone'
+local commands = require 'support.commands'
 local curl = require 'streamlua.service.curl'
 local files = require 'support.files'
 local json = require 'streamlua.json'
@@ -23,7 +24,7 @@ return t
 
 local folder, script, env, api, url
 
-local function run(...) return process.run({ ... }, { env = env, cwd = folder }) end
+local run = commands.run
 
 -- A command by the HTTP API, which is all that it knows of the cluster.
 local function remote(...)
@@ -55,15 +56,14 @@ end
 
 describe('the HTTP API', function()
   before_each(function()
-    folder = files.folder()
+    folder, env = commands.open('counts')
     script = files.write('counts.lua', SCRIPT)
-    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state' }
   end)
 
   after_each(function()
     if api then api:signal('KILL') end
     run('kill', 'counts', '-q')
-    files.clean()
+    commands.close()
   end)
 
   it('serves every command with the same results and exit codes', function()
@@ -146,7 +146,6 @@ describe('the HTTP API', function()
 
   it('of a master serves its cluster, of which clients need to know nothing', function()
     script = cluster.open()
-    finally(cluster.close)
     url = cluster.master('--api', '127.0.0.1:0').text.stderr:match('api: (http://%S+)')
     cluster.supervisor(1, 5)
     assert.equal('RUNNING', document(remote('submit', script, '--set', 'folder=' .. folder,

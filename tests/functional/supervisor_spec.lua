@@ -2,10 +2,10 @@
 -- What supervisors run and survive, as real processes: their restart and death, damaged files, workers
 -- that end at once, ports that are taken, drained machines.
 
+local commands = require 'support.commands'
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
-  signal = require 'posix.signal', unistd = require 'posix.unistd',
+local posix = { signal = require 'posix.signal', unistd = require 'posix.unistd',
   stat = require 'posix.sys.stat', socket = require 'posix.sys.socket' }
 local process = require 'support.process'
 
@@ -36,23 +36,9 @@ t:bolt('sink', sink, { parallelism = 3 }):shuffle('source')
 return t
 ]]
 
-local folder, script, env, daemons
+local run, ok, daemon, eventually = commands.run, commands.ok, commands.daemon, commands.eventually
 
-local function run(...)
-  return process.run({ ... }, { env = env, cwd = folder })
-end
-
-local function ok(...)
-  local result = run(...)
-  assert.equal(0, result.code, result.stdout .. result.stderr)
-  return result
-end
-
-local function daemon(...)
-  local started = process.start({ ... }, { env = env, cwd = folder })
-  daemons[#daemons + 1] = started
-  return started
-end
+local folder, script, env
 
 -- Slots that nobody else on this machine is likely to have.
 local function first_port(number)
@@ -82,81 +68,38 @@ local function kill(pid, number) posix.signal.kill(pid, number or posix.signal.S
 -- Processes of this spec's topologies: pids in a set.
 local function processes()
   local set = {}
-  for _, entry in ipairs(posix.dirent.dir('/proc')) do
-    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
-    local text = file and file:read('*a')
-    if file then file:close() end
-    if text and text:find(folder .. '/state', 1, true) and text:find('--topology', 1, true) then
-      set[tonumber(entry)] = text
-    end
-  end
+  for _, item in ipairs(commands.processes()) do set[item.pid] = item.text end
   return set
 end
 
-local function master_process()
-  for pid, text in pairs(processes()) do
-    if text:find('topology-master', 1, true) then return pid end
-  end
-end
-
-local function eventually(what, fn)
-  for _ = 1, 400 * process.slowness do
-    local value = fn()
-    if value then return value end
-    posix.poll.poll({}, 20)
-  end
-  error(what .. ' does not become so: ' .. run('describe', 'counts').stdout)
-end
-
-local function described()
-  local result = run('describe', 'counts', '-o', 'json')
-  return result.code == 0 and json.decode(result.stdout)
-end
-
-local function all_run(state)
-  if not state or state.state ~= 'RUNNING' then return false end
-  for _, container in ipairs(state.containers) do
-    if container.state ~= 'RUNNING' then return false end
-  end
-  return state
-end
+local function master_process() return commands.pid_of('topology-master') end
 
 local function await_running(wanted)
-  return eventually('the topology', function()
-    local state = all_run(described())
-    return state and (not wanted or wanted(state)) and state
+  return commands.until_described(function(described)
+    return commands.all_run(described) and (not wanted or wanted(described))
   end)
 end
 
-local function pids(state)
-  local list = {}
-  for _, container in ipairs(state.containers) do list[container.id] = container.pid end
-  return list
-end
+local function pids(described) return commands.by_id(described, 'pid') end
 
 -- How many tuples the sinks have taken; heartbeats tell it.
 local function taken()
-  local state = described()
+  local state = commands.described()
   return state and state.components[2].executed or 0
 end
 
 describe('a supervisor', function()
   before_each(function()
-    folder = files.folder()
-    script = files.write('counts.lua', SCRIPT)
-    daemons = {}
-    env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state', STREAMLUA_CLUSTER = 'standalone',
+    folder, env = commands.open('counts', { env = { STREAMLUA_CLUSTER = 'standalone',
       STREAMLUA_SET = 'heartbeat_interval=200ms;heartbeat_timeout=3s;'
-        .. 'registration_error_delay=100ms;registration_refused_delay=100ms' }
+        .. 'registration_error_delay=100ms;registration_refused_delay=100ms' } })
+    script = files.write('counts.lua', SCRIPT)
     daemon('master'):expect('stderr', 'stands for election')
   end)
 
   after_each(function()
     pcall(run, 'kill', 'counts', '-q')
-    for _, started in ipairs(daemons) do started:signal('KILL') end
-    for _, started in ipairs(daemons) do started:wait() end
-    for pid in pairs(processes()) do kill(pid) end
-    files.clean()
+    commands.close()
   end)
 
   it('that is killed leaves its workers running, and the next one takes them over', function()
@@ -319,7 +262,7 @@ describe('a supervisor', function()
 
   local function check_nothing_is_left()
     eventually('the end', function() return next(processes()) == nil end)
-    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+    assert.same({ topologies = {} }, commands.document('list', '-o', 'json'))
   end
 
   it('gives a worker up that ends at once; the submission says why, and leaves nothing', function()
@@ -347,9 +290,8 @@ describe('a supervisor', function()
       assert(os.remove(binary))
       assert.equal(0, process.run({ process.binary, binary }, { program = 'cp' }).code)
       local first = first_port(1)
-      local one = process.start({ 'supervisor', '--id', 's1', '--ports',
-        ('%d-%d'):format(first, first + 1) }, { program = binary, env = env, cwd = folder })
-      daemons[#daemons + 1] = one
+      local one = commands.keep(commands.start({ 'supervisor', '--id', 's1', '--ports',
+        ('%d-%d'):format(first, first + 1) }, { program = binary }))
       one:expect('stderr', 'is ready')
       assert(os.remove(binary))
       if row[1] then
@@ -376,7 +318,7 @@ describe('a supervisor', function()
     assert.equal(1, result.code)
     assert.matches(('port %d of s1 can not be used: .*address already in use; elsewhere: '
       .. 'not enough slots'):format(first_port(1)), result.stderr)
-    assert.same({ topologies = {} }, json.decode(ok('list', '-o', 'json').stdout))
+    assert.same({ topologies = {} }, commands.document('list', '-o', 'json'))
     supervisor(2)
     ok('submit', script)
     for _, container in ipairs(await_running().containers) do

@@ -43,7 +43,10 @@ local function child(args, options, files)
   posix.unistd.dup2(files.stdout, 1)
   posix.unistd.dup2(files.stderr, 2)
   for fd = 3, 63 do posix.unistd.close(fd) end
-  if options.cwd then assert(posix.unistd.chdir(options.cwd) == 0) end
+  if options.cwd and posix.unistd.chdir(options.cwd) ~= 0 then
+    io.stderr:write(options.cwd, ': no such folder\n')
+    posix.unistd._exit(126)
+  end
   for name, value in pairs(options.env or {}) do
     posix.stdlib.setenv(name, value ~= false and tostring(value) or nil)
   end

@@ -8,8 +8,8 @@ local dirent = require 'posix.dirent'
 
 local M = {}
 
---- Processes of a topology whose command line has this text: {pid=, role=}, those of one role only when
---- it is given.
+--- Processes of a topology whose command line has this text: {pid=, role=, text=}, the text being that
+--- line; those of one role only when it is given.
 ---@param text string
 ---@param role string?
 ---@return table[]
@@ -21,7 +21,7 @@ function M.of(text, role)
     if file then file:close() end
     if line and line:find(text, 1, true) and line:find('--topology', 1, true) then
       local found = line:match('^%Z+%z(%Z+)')
-      if not role or found == role then list[#list + 1] = { pid = tonumber(entry), role = found } end
+      if not role or found == role then list[#list + 1] = { pid = tonumber(entry), role = found, text = line } end
     end
   end
   return list

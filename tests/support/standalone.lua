@@ -7,13 +7,13 @@
 --     cluster.close()                          -- after each, whatever happened
 
 local assert = require 'luassert'
+local commands = require 'support.commands'
 local files = require 'support.files'
-local json = require 'streamlua.json'
-local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
-  signal = require 'posix.signal', unistd = require 'posix.unistd' }
+local posix = { unistd = require 'posix.unistd' }
 local process = require 'support.process'
 
-local M = {}
+-- All that support.commands has is here, too.
+local M = setmetatable({}, { __index = commands })
 
 -- Emits numbered roots as long as it is told to. The sink writes what it saw; the spout, at its end,
 -- how many it emitted and how many of them were acked.
@@ -67,36 +67,11 @@ local SETTINGS = [[return { heartbeat_interval = '200ms', heartbeat_timeout = '2
   registration_refused_delay = '100ms', supervisor_timeout = '1s',
   zookeeper_session_timeout = '4s' }]]
 
-local folder, env, state, daemons
-
---- Runs a command and gives {code=, stdout=, stderr=}.
-function M.run(...)
-  return process.run({ ... }, { env = env, cwd = folder })
-end
-
---- Runs a command that must succeed.
-function M.ok(...)
-  local result = M.run(...)
-  assert.equal(0, result.code, result.stdout .. result.stderr)
-  return result
-end
-
---- What a command that must succeed prints as JSON.
-function M.document(...)
-  return assert(json.decode(M.ok(...).stdout))
-end
-
--- A daemon ends with the spec, also when that is killed because it takes too long.
-local function daemon(...)
-  local started = process.start({ '--pdeathsig', 'KILL', process.binary, ... },
-    { program = 'setpriv', env = env, cwd = folder })
-  daemons[#daemons + 1] = started
-  return started
-end
+local folder
 
 --- Starts a master. Arguments are options of it; it serves no HTTP API unless they say so.
 function M.master(...)
-  local started = daemon('master', unpack(select('#', ...) > 0 and { ... } or { '--api', 'off' }))
+  local started = M.daemon('master', unpack(select('#', ...) > 0 and { ... } or { '--api', 'off' }))
   started:expect('stderr', 'stands for election')
   return started
 end
@@ -104,50 +79,10 @@ end
 --- Starts a supervisor with slots that nobody else on this machine is likely to have.
 function M.supervisor(number, slots, ...)
   local first = 10000 + (posix.unistd.getpid() * 37 % 900) * 10 + number * 3
-  local started = daemon('supervisor', '--id', 's' .. number, '--ports',
+  local started = M.daemon('supervisor', '--id', 's' .. number, '--ports',
     ('%d-%d'):format(first, first + slots - 1), '--cpu', '64', '--ram', '64GiB', ...)
   started:expect('stderr', 'is ready')
   return started
-end
-
---- Processes of this spec's topologies: {pid=, role=}.
-function M.processes()
-  local list = {}
-  for _, entry in ipairs(posix.dirent.dir('/proc')) do
-    local file = entry:find('^%d+$') and io.open('/proc/' .. entry .. '/cmdline', 'rb')
-    local text = file and file:read('*a')
-    if file then file:close() end
-    if text and text:find(state, 1, true) and text:find('--topology', 1, true) then
-      list[#list + 1] = { pid = tonumber(entry), text = text }
-    end
-  end
-  return list
-end
-
---- Describes the topology again and again until it is as wanted.
-function M.until_described(wanted)
-  for _ = 1, 300 * process.slowness do
-    local result = M.run('describe', 'counts', '-o', 'json')
-    local described = result.code == 0 and json.decode(result.stdout)
-    if described and wanted(described) then return described end
-    posix.poll.poll({}, 20)
-  end
-  error('it does not become so: ' .. M.run('describe', 'counts').stdout)
-end
-
---- It runs, and all its containers do.
-function M.all_run(described)
-  for _, container in ipairs(described.containers) do
-    if container.state ~= 'RUNNING' then return false end
-  end
-  return described.state == 'RUNNING'
-end
-
---- A field of all containers, by their ids.
-function M.by_id(described, key)
-  local list = {}
-  for _, container in ipairs(described.containers) do list[container.id] = container[key] end
-  return list
 end
 
 --- What sink and source wrote must fit, after a kill that waited: counts are exact.
@@ -168,22 +103,12 @@ end
 --- folder. Options: `state` (URL).
 ---@param options table?
 function M.open(options)
-  options = options or {}
-  folder = files.folder()
-  state = options.state or 'localfs:' .. folder .. '/state'
-  env = { STREAMLUA_STATE = state, STREAMLUA_CLUSTER = 'standalone', XDG_STATE_HOME = folder,
-    STREAMLUA_SET = 'folder=' .. folder,
-    STREAMLUA_CONFIG = files.write('settings.lua', SETTINGS) }
-  daemons = {}
+  local env
+  folder, env = commands.open('counts', { state = options and options.state,
+    env = { STREAMLUA_CLUSTER = 'standalone', XDG_STATE_HOME = files.folder(),
+      STREAMLUA_SET = 'folder=' .. files.folder() } })
+  env.STREAMLUA_CONFIG = files.write('settings.lua', SETTINGS)
   return files.write('counts.lua', SCRIPT), folder
-end
-
---- Ends everything.
-function M.close()
-  for _, started in ipairs(daemons) do started:signal('KILL') end
-  for _, item in ipairs(M.processes()) do posix.signal.kill(item.pid, posix.signal.SIGKILL) end
-  for _, started in ipairs(daemons) do started:wait() end
-  files.clean()
 end
 
 return M
