@@ -8,8 +8,8 @@
 #                                  linked with tests/fuzz/driver.c     label fuzz
 #   tests/bench/bench_*.c          programs of the benchmark, built only
 # A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
-# `short` runs under the sanitizers too, `serial` runs with no other test beside it, `functional` takes
-# a C test out of the label unit.
+# `short` runs under the sanitizers too, `serial` runs with no other test beside it, `zookeeper` with
+# none of its kind, `functional` takes a C test out of the label unit.
 if(NOT SL_TESTS)
   return()
 endif()
@@ -59,9 +59,13 @@ function(sl_add_test)
   if(SL_SANITIZED)
     math(EXPR timeout "${timeout} * 3")
   endif()
-  # The dear ones first, so that in the end nobody waits for a single long one.
+  # The dear ones first, so that in the end nobody waits for a single long one. Those on ZooKeeper wait for
+  # sessions, one after the other, for as long as all others take.
   set(cost 0)
-  if(T_LABEL STREQUAL "lua")
+  if("zookeeper" IN_LIST labels)
+    set(cost 3)
+    set_tests_properties(${T_NAME} PROPERTIES RESOURCE_LOCK zookeeper)
+  elseif(T_LABEL STREQUAL "lua")
     set(cost 1)
   elseif(NOT T_LABEL STREQUAL "unit")
     set(cost 2)

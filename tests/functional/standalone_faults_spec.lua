@@ -1,4 +1,4 @@
--- labels: zookeeper serial
+-- labels: zookeeper
 -- timeout: 400
 -- Faults against a whole standalone cluster on three ZooKeeper servers: each kind that scripts/chaos draws at
 -- random once, in a fixed order, with its oracles. The deaths of processes alone are in

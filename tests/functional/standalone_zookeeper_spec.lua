@@ -1,4 +1,4 @@
--- labels: zookeeper serial
+-- labels: zookeeper
 -- timeout: 300
 -- A standalone cluster on a real ZooKeeper: every process that may die does, and ZooKeeper itself
 -- stops for a while; all commands succeed and no root is lost.

@@ -1,4 +1,4 @@
-/* labels: functional zookeeper serial
+/* labels: functional zookeeper
  * timeout: 240 */
 /* The ZooKeeper backend on real servers: what every backend does, on one server and on an ensemble
  * that loses a member in the middle; then the rows of the reference. */

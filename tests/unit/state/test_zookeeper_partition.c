@@ -1,4 +1,4 @@
-/* labels: functional zookeeper serial
+/* labels: functional zookeeper
  * timeout: 180 */
 /*
  * An ensemble whose leader is cut off from the other members, with a client of its own on its side.
