@@ -358,9 +358,6 @@ function Pool:step(job)
   if not ok then error(raised, 0) end
 end
 
---- Whether any job is under way.
-function Pool:is_busy() return next(self.jobs) ~= nil end
-
 --- Tells all members to leave and waits for them at most limit() ms, which is asked again after each
 --- message; false when some do not.
 ---@param limit fun(): number
