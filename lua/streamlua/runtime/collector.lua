@@ -100,6 +100,10 @@ local function helpers(rt, stream, executor)
   function h.choose_custom(emitter, index, values)
     local reader = rt.plan.readers_of[stream.index][index + 1]
     local chosen = reader.fn(values, reader.component.tasks)
+    if chosen == nil then
+      user_error(("emit: %s: the custom grouping of '%s' returned nothing; it returns a task or a list of "
+        .. 'tasks, {} for none'):format(where, reader.component.name))
+    end
     if type(chosen) ~= 'table' then chosen = { chosen } end
     for _, id in ipairs(chosen) do
       if type(id) ~= 'number' or C.sl_abi_emitter_add_task(emitter, index, id) ~= 0 then
