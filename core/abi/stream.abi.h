@@ -189,9 +189,9 @@ int sl_abi_executor_next(struct sl_executor *executor, struct sl_turn *turn, int
 int sl_abi_executor_nested(struct sl_executor *executor, struct sl_turn *turn, int32_t task);
 
 /*
- * One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH =
- * run this nested, SL_TURN_NONE = nothing moves (only without may_block), SL_ECANCELED = the
- * executor has been told to stop.
+ * One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH or
+ * SL_TURN_TICK = run this nested, SL_TURN_NONE = nothing moves (only without may_block),
+ * SL_ECANCELED = the executor has been told to stop.
  */
 int sl_abi_executor_await(struct sl_executor *executor, struct sl_turn *turn,
                           struct sl_outbox *outbox, int32_t need, int32_t may_block);

@@ -3,11 +3,11 @@
  * roots, ticks, then bolts and spouts by turns, then ends of input; when there is nothing, outboxes
  * are flushed and the thread spins a little and parks.
  *
- * An emit without room runs other tasks of this executor nested, but only those that come later in
- * the topology (a higher rank).  That is what keeps an acyclic topology free of dead-lock: of all
- * tasks with input, one of the highest rank is never waited for in vain, since its own receivers
- * have nothing queued and its executor, if it waits, waits in a task of lower rank and may run it
- * nested.
+ * An emit without room runs other tasks of this executor nested, their ticks too, but only those
+ * that come later in the topology (a higher rank).  That is what keeps an acyclic topology free of
+ * dead-lock: of all tasks with input, one of the highest rank is never waited for in vain, since
+ * its own receivers have nothing queued and its executor, if it waits, waits in a task of lower
+ * rank and may run it nested.
  */
 
 #include "stream/executor.h"
@@ -211,22 +211,15 @@ acks_turn(struct sl_executor *self, struct sl_turn *turn)
 
 static bool work_turn(struct sl_executor *self, struct sl_turn *turn);
 
+/* Begins the turn of a task of a rank above the given one that is due to tick. */
 static bool
-tick_turn(struct sl_executor *self, struct sl_turn *turn)
+tick_begin(struct sl_executor *self, struct sl_turn *turn, int32_t above_rank)
 {
-    if (self->now_ns < self->timer_at_ns || self->is_held) {
-        return false;
-    }
-    /* Ticks that take longer than their period must not keep everything else waiting. */
-    self->is_tick_next = !self->is_tick_next;
-    if (!self->is_tick_next && work_turn(self, turn)) {
-        return true;
-    }
     size_t count = self->tasks.count;
     for (size_t i = 0; i < count; i++) {
         size_t at = (self->next_tick + i) % count;
         struct sl__task *task = self->tasks.items[at];
-        if (task->tick_ns == 0 || !task->is_open || task->is_busy ||
+        if (task->tick_ns == 0 || !task->is_open || task->is_busy || task->rank <= above_rank ||
             self->now_ns < task->tick_next_ns) {
             continue;
         }
@@ -238,6 +231,23 @@ tick_turn(struct sl_executor *self, struct sl_turn *turn)
         /* Ticks that were missed altogether are skipped. */
         task->tick_next_ns += task->tick_ns * (1 + late / task->tick_ns);
         sl__frame_push(self, task, SL_TURN_TICK);
+        return true;
+    }
+    return false;
+}
+
+static bool
+tick_turn(struct sl_executor *self, struct sl_turn *turn)
+{
+    if (self->now_ns < self->timer_at_ns || self->is_held) {
+        return false;
+    }
+    /* Ticks that take longer than their period must not keep everything else waiting. */
+    self->is_tick_next = !self->is_tick_next;
+    if (!self->is_tick_next && work_turn(self, turn)) {
+        return true;
+    }
+    if (tick_begin(self, turn, -1)) {
         return true;
     }
     timers_run(self);
@@ -350,14 +360,30 @@ intake(struct sl_executor *self)
     losses_heed(self);
 }
 
+/* When the next of the tasks ticks that may do so inside an emit of this rank that waits. */
 static uint64_t
-next_deadline(const struct sl_executor *self)
+nested_tick_ns(const struct sl_executor *self, int32_t rank)
 {
-    /* Inside an emit that waits neither ticks nor spouts run. */
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < self->tasks.count; i++) {
+        const struct sl__task *task = self->tasks.items[i];
+        if (task->tick_ns > 0 && task->is_open && !task->is_busy && task->rank > rank &&
+            task->tick_next_ns < next) {
+            next = task->tick_next_ns;
+        }
+    }
+    return next;
+}
+
+static uint64_t
+next_deadline(struct sl_executor *self)
+{
+    /* Inside an emit that waits spouts do not run, and only later tasks tick. */
     bool is_inside = self->stack.count > 0;
-    bool has_ticks = !is_inside && !self->is_held;
-    uint64_t deadline =
-        !has_ticks || self->round_at_ns < self->timer_at_ns ? self->round_at_ns : self->timer_at_ns;
+    uint64_t timer_at = self->is_held ? UINT64_MAX
+                        : is_inside   ? nested_tick_ns(self, sl_vec_last(&self->stack).task->rank)
+                                      : self->timer_at_ns;
+    uint64_t deadline = self->round_at_ns < timer_at ? self->round_at_ns : timer_at;
     if (sl__acks_waiting(self) > 0 || self->is_ring_full ||
         (self->pool.has_failed && self->touched.count > 0)) {
         /* Nobody rings when there is room in a ring again, or memory. */
@@ -489,7 +515,7 @@ sl_executor_nested(struct sl_executor *self, struct sl_turn *turn, int32_t id)
     return SL_TURN_NONE;
 }
 
-/* One step of waiting inside an emit: a later task to run nested, or a park. */
+/* One step of waiting inside an emit: a later task to run or tick nested, or a park. */
 static int
 await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
 {
@@ -499,10 +525,21 @@ await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
         return sl_err_set(SL_ECANCELED, "executor %d is told to stop", self->index);
     }
     int32_t rank = self->stack.count > 0 ? sl_vec_last(&self->stack).task->rank : -1;
+    /* A bolt that acks when it ticks may be what the wait is for. */
+    bool is_tick_due = self->now_ns >= self->timer_at_ns && !self->is_held;
+    self->is_tick_next = is_tick_due && !self->is_tick_next;
+    if (self->is_tick_next && tick_begin(self, turn, rank)) {
+        wake_up(self);
+        return turn->kind;
+    }
     struct sl__task *task = are_acks_jammed(self) ? NULL : sl__ready_pick(self, rank);
     if (task != NULL) {
         wake_up(self);
         return sl__batch_turn(self, task, turn);
+    }
+    if (is_tick_due && tick_begin(self, turn, rank)) {
+        wake_up(self);
+        return turn->kind;
     }
     bool has_moved = outboxes_flush(self, 0);
     sl__acks_flush(self);

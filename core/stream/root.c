@@ -17,6 +17,7 @@ int
 sl__roots_create(struct sl__task *task)
 {
     int32_t most = task->executor->worker->max_pending;
+    task->root_most = most;
     /* Twice the allowed number, so that one call of next_tuple may exceed it. */
     task->root_capacity = most < (1 << 22) ? most * 2 : 1 << 23;
     /* Untouched pages of these cost nothing. */

@@ -74,7 +74,12 @@ sl__root_take(struct sl__task *task)
         sl__publish(&task->root_count, task->root_count + 1);
         root->bits = task->first_generation << SL__ROOT_GENERATION_SHIFT;
     }
-    task->io.is_full = sl__roots_are_full(task);
+    int32_t in_use = sl__roots_in_use(task);
+    task->io.is_full = in_use == task->root_capacity;
+    if (in_use >= task->root_most) {
+        /* This call of next_tuple may go on; another one may not begin. */
+        task->io.yield = 1;
+    }
     root->value = 0;
     root->start = (uint32_t)(task->executor->now_ns >> SL__ROOT_TIME_SHIFT);
     uint32_t generation = root->bits >> SL__ROOT_GENERATION_SHIFT;

@@ -277,6 +277,8 @@ struct sl__task {
     int32_t *free_slots;
     int32_t free_slot_count;
     int32_t root_count;
+    /* From root_most on the spout is not called; one call may take up to root_capacity. */
+    int32_t root_most;
     int32_t root_capacity;
     /* Bolts with manual acks. */
     SL_VEC(struct sl__held) held;

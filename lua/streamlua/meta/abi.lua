@@ -2020,9 +2020,9 @@ function C.sl_abi_executor_next(executor, turn, may_block) end
 ---@return integer
 function C.sl_abi_executor_nested(executor, turn, task) end
 
---- One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH =
---- run this nested, SL_TURN_NONE = nothing moves (only without may_block), SL_ECANCELED = the
---- executor has been told to stop.
+--- One step of waiting for room in an outbox: SL_TURN_READY = there may be room, SL_TURN_BATCH or
+--- SL_TURN_TICK = run this nested, SL_TURN_NONE = nothing moves (only without may_block),
+--- SL_ECANCELED = the executor has been told to stop.
 ---@param executor sl_executor|ffi.cdata*
 ---@param turn sl_turn|ffi.cdata*
 ---@param outbox sl_outbox|ffi.cdata*

@@ -16,7 +16,7 @@ local C, ffi = abi.C, abi.ffi
 local new_table = require 'table.new'
 
 local TURN_NONE, TURN_BATCH = tonumber(C.SL_TURN_NONE), tonumber(C.SL_TURN_BATCH)
-local TURN_READY = tonumber(C.SL_TURN_READY)
+local TURN_READY, TURN_TICK = tonumber(C.SL_TURN_READY), tonumber(C.SL_TURN_TICK)
 local FLUSH_OK, FLUSH_RUN = tonumber(C.SL_FLUSH_OK), tonumber(C.SL_FLUSH_RUN)
 local FLUSH_WAIT = tonumber(C.SL_FLUSH_WAIT)
 
@@ -53,11 +53,18 @@ function Executor:now_ms() return C.sl_abi_executor_now_ms(self.pointer) end
 ---------------------------------------------------------------------------------------------------
 -- waiting inside an emit
 
+local function run_tick(self, turn)
+  self.tasks[turn.task]:tick(turn.now_ms)
+  C.sl_abi_turn_end(self.pointer, turn)
+end
+
 -- Runs what C named, or lets others run; what is wrong when nothing can move any more.
 local function nested_step(self, turn, kind, what)
   if kind ~= TURN_NONE then self.turn_count = self.turn_count + 1 end
   if kind == TURN_BATCH then
     self.tasks[turn.task]:run_batch(turn)
+  elseif kind == TURN_TICK then
+    run_tick(self, turn)
   elseif kind < 0 then
     self.is_stopping = true
     return 'emit: ' .. last_message()
@@ -193,10 +200,7 @@ local runners = {
   [TURN_BATCH] = function(self, turn) self.tasks[turn.task]:run_batch(turn) end,
   [tonumber(C.SL_TURN_SPOUT)] = function(self, turn) self.tasks[turn.task]:run_spout(turn) end,
   [tonumber(C.SL_TURN_ACKS)] = function(self, turn) self.tasks[turn.task]:run_acks(turn) end,
-  [tonumber(C.SL_TURN_TICK)] = function(self, turn)
-    self.tasks[turn.task]:tick(turn.now_ms)
-    C.sl_abi_turn_end(self.pointer, turn)
-  end,
+  [TURN_TICK] = run_tick,
   [tonumber(C.SL_TURN_FINISH)] = function(self, turn)
     self.tasks[turn.task]:finish()
     C.sl_abi_turn_end(self.pointer, turn)

@@ -518,6 +518,46 @@ ways.describe('acking', function(way)
     assert.same({}, cluster:acked('right'))
   end)
 
+  it('calls next_tuple only while fewer than max_spout_pending roots are open', function()
+    local calls = 0
+    local t = streamlua.topology('pairs', { max_spout_pending = 5 })
+    t:spout('spout', streamlua.spout {
+      fields = { 'n' },
+      next_tuple = function(_, collector)
+        calls = calls + 1
+        collector:emit({ calls }, { id = calls })
+        collector:emit({ -calls }, { id = -calls })
+      end,
+    })
+    t:bolt('never', streamlua.bolt { manual_ack = true, execute = function() end }):shuffle('spout')
+    local cluster = way.run(t):advance('1s')
+    assert.equal(3, calls)
+    assert.equal(6, cluster:stats().spout.pending)
+  end)
+
+  it('ticks bolts while a call of next_tuple waits for their acks', function()
+    local t = streamlua.topology('batches', { max_spout_pending = 4, message_timeout = '1h' })
+    t:spout('spout', streamlua.spout {
+      fields = { 'n' },
+      next_tuple = function(_, collector)
+        for i = 1, 20 do collector:emit({ i }, { id = i }) end
+        return streamlua.DONE
+      end,
+    })
+    t:bolt('batch', streamlua.bolt {
+      manual_ack = true,
+      tick_every = '1s',
+      prepare = function(self) self.held = {} end,
+      execute = function(self, tuple) self.held[#self.held + 1] = tuple end,
+      tick = function(self, collector)
+        for _, tuple in ipairs(self.held) do collector:ack(tuple) end
+        self.held = {}
+      end,
+    }):shuffle('spout')
+    local cluster = way.run(t):advance('10s')
+    assert.equal(20, #cluster:acked('spout'))
+  end)
+
   it('waits inside one call of next_tuple that emits more ids than may be pending', function()
     local acked = {}
     local t = streamlua.topology('many', { max_spout_pending = 4 })
