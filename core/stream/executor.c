@@ -292,6 +292,9 @@ outbox_flush(const struct sl_executor *self, struct sl__outbox *outbox, uint64_t
     if (outbox->since_ns == 0) {
         outbox->since_ns = self->now_ns;
     }
+    if (sl__outbox_is_used_up(outbox)) {
+        return false;
+    }
     return self->now_ns - outbox->since_ns >= age_ns && sl__outbox_hand_over(outbox);
 }
 

@@ -40,6 +40,10 @@ sl__outbox_new(struct sl__task *source, int32_t stream, int32_t dest, bool is_cy
     self->io.is_remote = sl__is_remote(worker, self->dest_executor);
     self->credit = worker->credit;
     self->is_cyclic = is_cyclic;
+    if (is_cyclic) {
+        int32_t cycle = worker->components.items[source->io.component].scc;
+        self->cycle_full = &worker->cycles_full[cycle];
+    }
     self->is_last = source->is_finished;
     if (!sl__is_remote(worker, self->dest_executor)) {
         __atomic_add_fetch(&worker->inbound[dest], 1, __ATOMIC_RELAXED);
@@ -66,6 +70,35 @@ static int32_t
 in_flight(const struct sl__outbox *self)
 {
     return __atomic_load_n(&self->in_flight, __ATOMIC_RELAXED);
+}
+
+bool
+sl__outbox_is_used_up(const struct sl__outbox *self)
+{
+    return self->is_cyclic && in_flight(self) >= self->credit;
+}
+
+static void
+batch_sent(struct sl__outbox *self)
+{
+    int32_t count = __atomic_add_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
+    if (self->cycle_full != NULL && count == self->credit) {
+        __atomic_add_fetch(self->cycle_full, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/*
+ * True when nothing in its cycle is beyond its credit any more.  The outbox may be gone as soon as
+ * its last batch is done.
+ */
+static bool
+batch_done(struct sl__outbox *self)
+{
+    int32_t *cycle_full = self->cycle_full;
+    int32_t credit = self->credit;
+    int32_t count = __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELEASE);
+    return cycle_full != NULL && count == credit - 1 &&
+           __atomic_sub_fetch(cycle_full, 1, __ATOMIC_RELEASE) == 0;
 }
 
 bool
@@ -162,12 +195,12 @@ sl__outbox_hand_over(struct sl__outbox *self)
     batch->io.stream = self->stream;
     batch->outbox = self;
     batch->mark = self->is_last - self->is_last_sent;
-    __atomic_add_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
+    batch_sent(self);
     if (self->dest_executor == executor->index) {
         sl__executor_deliver(executor, batch);
     } else {
         if (!sl_ring_push(outbox_ring(self), &batch)) {
-            __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELAXED);
+            batch_done(self);
             self->batch = batch;
             executor->is_ring_full = true;
             return false;
@@ -178,7 +211,7 @@ sl__outbox_hand_over(struct sl__outbox *self)
     outbox_forget_buffer(self);
     if (in_flight(self) >= self->credit) {
         self->source->io.yield = 1;
-        if (!self->is_full) {
+        if (!self->is_full && !self->is_cyclic) {
             self->is_full = true;
             self->next_full = self->source->full;
             self->source->full = self;
@@ -192,8 +225,13 @@ void
 sl__outbox_released(struct sl_executor *executor, struct sl__outbox *self)
 {
     struct sl_executor *home = self->executor;
-    __atomic_sub_fetch(&self->in_flight, 1, __ATOMIC_RELEASE);
-    if (home != executor) {
+    if (batch_done(self)) {
+        /* Tasks of the cycle may take from outside again. */
+        struct sl_worker *worker = home->worker;
+        for (int32_t i = 0; i < worker->executor_count; i++) {
+            sl__executor_ring_bell(worker->executors[i]);
+        }
+    } else if (home != executor) {
         sl__executor_ring_bell(home);
     }
 }

@@ -141,6 +141,8 @@ struct sl__outbox {
     int32_t credit;
     /* The edge is part of a cycle of bolts; never changes, since receivers look at it. */
     bool is_cyclic;
+    /* How many edges of the cycle are beyond their credit, this one among them; NULL = in none. */
+    int32_t *cycle_full;
     /* The sender has finished; whether the receiver has been told so. */
     bool is_last;
     bool is_last_sent;
@@ -265,7 +267,8 @@ struct sl__task {
     /* Sorted by stream and receiver. */
     SL_VEC(struct sl__outbox *) outboxes;
     /* Those that may have something to hand over, to tell or to wait for, so that turns look at no
-     * others; and those that had all their credit under way when they were looked at last. */
+     * others; and those outside of cycles that had all their credit under way when they were looked
+     * at last. */
     struct sl__outbox *in_use;
     struct sl__outbox *full;
     /* Spouts: roots. */
@@ -522,6 +525,8 @@ struct sl_worker {
     char *boot;
     size_t boot_bytes;
     int32_t dropped_in_cycles;
+    /* By cycle: how many outboxes inside it are beyond their credit. */
+    int32_t *cycles_full;
     /* Sets of known keys that were ever made. */
     int32_t known_sets;
 };
@@ -541,6 +546,9 @@ void sl__pool_destroy(struct sl__pool *pool);
 bool sl__outbox_can_hand_over(const struct sl__outbox *outbox);
 /* The same, and there is room in the ring to the receiver's executor. */
 bool sl__outbox_has_way(const struct sl__outbox *outbox);
+/* True when an outbox of a cycle is beyond its credit: it sends full batches only, as few as it
+ * can. */
+bool sl__outbox_is_used_up(const struct sl__outbox *outbox);
 /* True when the outbox may have a buffer although the pool is used up. */
 bool sl__outbox_is_entitled(const struct sl__outbox *outbox);
 /* True when it holds neither records nor a mark. */
@@ -638,8 +646,6 @@ bool sl__task_is_drained(const struct sl__task *task);
 bool sl__task_is_planned_to_leave(const struct sl__task *task);
 /* True when a receiver has so much queued that the task should not run. */
 bool sl__task_is_gated(struct sl__task *task);
-/* The same for receivers in its cycle. */
-bool sl__task_is_cycle_full(struct sl__task *task);
 /* Frees an outbox that has been taken out of in_use. */
 void sl__task_drop_outbox(struct sl__task *task, struct sl__outbox *outbox);
 

@@ -126,35 +126,19 @@ sl__task_enqueue(struct sl__task *self, struct sl__batch *batch)
     ready_push(self);
 }
 
-/* Whether an edge, inside the task's cycle or not, has all its credit under way. */
-static bool
-has_full(struct sl__task *self, bool is_cyclic)
+bool
+sl__task_is_gated(struct sl__task *self)
 {
     struct sl__outbox **link = &self->full;
     while (*link != NULL) {
         struct sl__outbox *outbox = *link;
-        if (__atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) < outbox->credit) {
-            outbox->is_full = false;
-            *link = outbox->next_full;
-        } else if (outbox->is_cyclic == is_cyclic) {
+        if (__atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit) {
             return true;
-        } else {
-            link = &outbox->next_full;
         }
+        outbox->is_full = false;
+        *link = outbox->next_full;
     }
     return false;
-}
-
-bool
-sl__task_is_gated(struct sl__task *self)
-{
-    return has_full(self, false);
-}
-
-bool
-sl__task_is_cycle_full(struct sl__task *self)
-{
-    return has_full(self, true);
 }
 
 void

@@ -121,11 +121,15 @@ sl__task_has_records(struct sl_executor *self, struct sl__task *task)
     }
 }
 
-/* A bolt of a cycle takes from outside only while its own edges in the cycle have credit. */
+/*
+ * A bolt of a cycle takes from outside only while every edge in the cycle has credit, not only its
+ * own: what it lets in may pile up before another one that is slower.
+ */
 static bool
-is_cycle_full(struct sl__task *task)
+is_cycle_full(const struct sl__task *task)
 {
-    return task->scc >= 0 && task->inner.first == NULL && sl__task_is_cycle_full(task);
+    return task->scc >= 0 && task->inner.first == NULL &&
+           __atomic_load_n(&task->executor->worker->cycles_full[task->scc], __ATOMIC_ACQUIRE) > 0;
 }
 
 bool

@@ -94,6 +94,7 @@ sl_worker_new(const struct sl_worker_options *options)
         self->task_executor[i] = -1;
     }
     self->inbound = sl_calloc(tasks, sizeof(*self->inbound));
+    self->cycles_full = sl_calloc(SL_TOPOLOGY_COMPONENTS_MAX, sizeof(*self->cycles_full));
     self->plan_version = 1;
     /* Roots that other processes know name their spout by its id. */
     int32_t ids = options->task_capacity < SPOUT_IDS ? options->task_capacity : SPOUT_IDS;
@@ -223,6 +224,7 @@ sl_worker_free(struct sl_worker *self)
     sl_free(self->task_placed);
     sl_free(self->task_has_ended);
     sl_free(self->inbound);
+    sl_free(self->cycles_full);
     sl_histogram_free(self->gone_latency);
     sl_free(self->spouts);
     sl_free(self->ackers);
@@ -250,7 +252,8 @@ int
 sl_worker_component(struct sl_worker *self, const char *name, int32_t kind, int32_t rank,
                     int32_t scc)
 {
-    if (name == NULL || kind < SL_TASK_SPOUT || kind > SL_TASK_ACKER || rank < 0 || scc < -1) {
+    if (name == NULL || kind < SL_TASK_SPOUT || kind > SL_TASK_ACKER || rank < 0 || scc < -1 ||
+        scc >= SL_TOPOLOGY_COMPONENTS_MAX) {
         return sl_err_set(SL_EINVAL, "component %s of kind %d with rank %d, cycle %d",
                           name != NULL ? name : "without a name", kind, rank, scc);
     }

@@ -149,6 +149,29 @@ ways.describe('a cycle of bolts', function(way)
     assert.equal(0, cluster.worker:dropped_in_cycles())
   end)
 
+  it('with a gain of one loses nothing where one of its tasks has to take all', function()
+    local t = streamlua.topology('skewed')
+    t:spout('source', feeder({ 'n', 'text' }))
+    local function hop()
+      return streamlua.bolt {
+        fields = { 'n', 'text' },
+        execute = function(_, tuple, collector)
+          if tuple.n > 0 then collector:emit({ tuple.n - 1, tuple.text }) end
+        end,
+      }
+    end
+    t:bolt('ping', hop(), { parallelism = 3 }):global('pong')
+      :custom('source', function(values, tasks) return tasks[2 + values[1] % 2] end)
+    t:bolt('pong', hop(), { parallelism = 3 }):shuffle('ping')
+    local count, length = SLOW and 3000 or 10000, 9
+    local mocks = {}
+    for i = 1, count do mocks[i] = { length, ('x'):rep(2000) } end
+    local cluster = way.cluster({ capture = false }):run(t, way.options { mock = { source = mocks } })
+    cluster:wait()
+    assert.equal(0, cluster.worker:dropped_in_cycles())
+    assert.equal(count, #cluster:acked('source'))
+  end)
+
   it('of one bolt that reads itself never dead-locks', function()
     local t = streamlua.topology('self')
     t:spout('source', feeder({ 'n' }))

@@ -382,7 +382,6 @@ test_outboxes_without_credit_are_listed_until_they_have_some(void **state)
     }
     assert_int_equal(count_full(spout), 1);
     assert_true(sl__task_is_gated(spout));
-    assert_false(sl__task_is_cycle_full(spout));
     for (int i = 0; i < 2; i++) {
         struct sl__batch *batch;
         assert_true(sl_ring_pop(rig->worker->data[1], &batch));
