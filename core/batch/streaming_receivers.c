@@ -112,10 +112,11 @@ sl__streaming_receivers_start(struct sl_streaming *self)
         slots += self->worker_hosts.items[i].is_alive ? self->workers.items[i].slots : 0;
     }
     if (slots <= (int64_t)self->receivers.count) {
-        return sl_err_set(SL_EUNSATISFIABLE,
-                          "%zu receivers take a slot each for ever and there are %lld slots: none "
-                          "is left to process what they bring",
-                          self->receivers.count, (long long)slots);
+        return sl_err_set(
+            SL_EUNSATISFIABLE,
+            "each receiver takes a slot for ever: receivers %zu, slots %lld, none is left "
+            "to process what they bring",
+            self->receivers.count, (long long)slots);
     }
     sl_placement_all(self->placement.items, (int32_t)self->placement.count,
                      self->worker_hosts.items, (int32_t)self->worker_hosts.count);

@@ -16,7 +16,7 @@ struct sl_process;
 struct sl_signal;
 
 struct sl_process_exit {
-    /* Exit code, or -1 when a signal ended it. */
+    /* Exit code, or -1 when a signal ended it or nobody knows. */
     int code;
     /* The signal, or 0. */
     int signal;

@@ -55,7 +55,11 @@ process_ended(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     siginfo_t info = {0};
-    if (waitid(P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) {
+    int rc = waitid(P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG);
+    if (rc != 0 && errno == ECHILD) {
+        /* Somebody else in this process has waited for it: it has ended, how is not known. */
+        info = (siginfo_t){.si_code = CLD_EXITED, .si_status = -1};
+    } else if (rc != 0 || info.si_pid == 0) {
         return;
     }
     process->base.is_running = false;

@@ -210,8 +210,7 @@ enum {
     SL_PARALLELISM_MAX = 1000000,
     SL_KEY_GROUPS_MIN = 128,
     SL_KEY_GROUPS_MAX = 32768,
-    /* Longest name of a topology, component or stream, and longest field name, in bytes. */
-    SL_TOPOLOGY_NAME_MAX = 64,
+    /* Longest field name, in bytes. */
     SL_TOPOLOGY_FIELD_MAX = 256,
     /* Limits that keep a hostile or runaway definition bounded; validation and decoding share them.
      */

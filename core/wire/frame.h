@@ -26,7 +26,6 @@ enum {
     SL_FRAME_MAGIC = 0x4c730001,
     /* Payload bytes of the caps: the cap itself is allowed. */
     SL_FRAME_CONTROL_MAX = 1024 * 1024,
-    SL_FRAME_DATA_MAX = 16 * 1024 * 1024,
     /* Before a peer has shown who it is. */
     SL_FRAME_HELLO_MAX = 4096,
 };

@@ -112,14 +112,6 @@ function M.unpack(code, folder)
   return folder .. '/' .. code.script
 end
 
---- The options of streamlua.topology.load that a package was submitted with.
----@param code table
----@return table {set=, defaults=}
-function M.load_options(code)
-  return { set = assert(canonical.decode(code.overrides)),
-    defaults = assert(canonical.decode(code.defaults)) }
-end
-
 --- SHA-256 of a package's files: the same code gives the same, whatever the config.
 ---@param code table
 ---@return string? hash

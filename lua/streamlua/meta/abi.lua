@@ -1043,7 +1043,6 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_PARALLELISM_MAX integer
 ---@field SL_KEY_GROUPS_MIN integer
 ---@field SL_KEY_GROUPS_MAX integer
----@field SL_TOPOLOGY_NAME_MAX integer
 ---@field SL_TOPOLOGY_FIELD_MAX integer
 ---@field SL_TOPOLOGY_COMPONENTS_MAX integer
 ---@field SL_TOPOLOGY_STREAMS_MAX integer

@@ -1,3 +1,4 @@
+local canonical = require 'streamlua.topology.canonical'
 local files = require 'support.files'
 local packages = require 'streamlua.cluster.package'
 
@@ -24,8 +25,8 @@ describe('packages of code', function()
     local struct, keep = packages.to_struct(code)
     assert.same(code, packages.from_struct(struct))
     assert.truthy(keep)
-    assert.same({ set = { input = 'a.txt', n = 2 }, defaults = { acking = false } },
-      packages.load_options(code))
+    assert.same({ input = 'a.txt', n = 2 }, canonical.decode(code.overrides))
+    assert.same({ acking = false }, canonical.decode(code.defaults))
   end)
 
   it('are the same by their files, whatever the config', function()

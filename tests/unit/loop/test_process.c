@@ -73,6 +73,22 @@ test_a_child_is_heard_of_where_its_parent_ignored_children(void **state)
 }
 
 static void
+test_a_child_that_somebody_else_waited_for_has_ended(void **state)
+{
+    (void)state;
+    struct child child = {0};
+    assert_int_equal(sl_loop_new(&child.loop), 0);
+    assert_int_equal(start(&child, (const char *const[]){"true", NULL}, -1), 0);
+    pid_t pid = (pid_t)sl_process_pid(child.process);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    sl_loop_run(child.loop);
+    assert_int_equal(child.exit.code, -1);
+    assert_int_equal(child.exit.signal, 0);
+    sl_process_free(child.process);
+    sl_loop_free(child.loop);
+}
+
+static void
 test_kill_reaches_the_whole_group(void **state)
 {
     (void)state;
@@ -271,6 +287,7 @@ test_simulated_processes_and_signals(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_exit_code_and_signal_are_told),
     cmocka_unit_test(test_a_child_is_heard_of_where_its_parent_ignored_children),
+    cmocka_unit_test(test_a_child_that_somebody_else_waited_for_has_ended),
     cmocka_unit_test(test_kill_reaches_the_whole_group),
     cmocka_unit_test(test_a_program_that_does_not_exist),
     cmocka_unit_test(test_S17_a_child_inherits_no_descriptors),
