@@ -1,4 +1,4 @@
--- timeout: 120
+-- timeout: 300
 -- What goes wrong around local topologies: one clear error, the right exit code, nothing half done.
 
 local commands = require 'support.commands'

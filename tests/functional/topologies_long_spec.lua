@@ -1,4 +1,4 @@
--- timeout: 120
+-- timeout: 300
 -- The examples of scripts/topologies on more data than the short specs give them.
 local process = require 'support.process'
 local topologies = require 'support.topologies'

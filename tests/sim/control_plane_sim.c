@@ -1,4 +1,4 @@
-/* labels: sim   timeout: 90 */
+/* labels: sim   timeout: 300 */
 /*
  * Runs the simulated control plane (sim.h) for many seeds, on several processors.
  *
