@@ -60,11 +60,14 @@ function(sl_add_test)
     math(EXPR timeout "${timeout} * 3")
   endif()
   # The dear ones first, so that in the end nobody waits for a single long one. Those on ZooKeeper wait for
-  # sessions, one after the other, for as long as all others take.
+  # sessions, one after the other, for as long as all others take; the ones in C, which look at a clock, end
+  # the row, when nothing is built any more.
   set(cost 0)
   if("zookeeper" IN_LIST labels)
-    set(cost 3)
     set_tests_properties(${T_NAME} PROPERTIES RESOURCE_LOCK zookeeper)
+  endif()
+  if("zookeeper" IN_LIST labels AND T_LABEL STREQUAL "functional")
+    set(cost 3)
   elseif(T_LABEL STREQUAL "lua")
     set(cost 1)
   elseif(NOT T_LABEL STREQUAL "unit")
