@@ -290,7 +290,8 @@ switch_spouts(struct sl_topology_master *self)
         if (worker->is_switching) {
             is_done = false;
         } else if (worker->is_active != self->execution.is_active || worker->is_held) {
-            sl__tm_send_spouts(worker, self->execution.is_active, false);
+            sl__tm_send_spouts(worker,
+                               self->execution.is_active ? SL_SPOUTS_ACTIVE : SL_SPOUTS_PAUSED);
             is_done = false;
         }
     }

@@ -348,10 +348,10 @@ kill_drain(struct sl_topology_master *self)
     for (size_t at = 0; (entry = sl_map_u64_next(&self->workers, &at)) != NULL;) {
         struct sl__tm_worker *worker = (void *)(uintptr_t)entry->value;
         if (worker->is_registered) {
-            sl__tm_send_spouts(worker, false, false);
+            sl__tm_send_spouts(worker, SL_SPOUTS_PAUSED);
         }
     }
-    sl__tm_drain_start(self, left, false, kill_drained, self);
+    sl__tm_drain_start(self, left, SL__DRAIN_ALL, kill_drained, self);
 }
 
 static void

@@ -44,7 +44,7 @@ round_over(struct sl_topology_master *self)
     drain->last_sent = drain->sent;
     drain->last_received = drain->received;
     uint32_t wanted = drain->sent == drain->received ? ROUNDS : ROUNDS_UNEQUAL;
-    if (drain->only_roots ? drain->is_quiet : drain->alike >= wanted) {
+    if (drain->until == SL__DRAIN_ROOTS ? drain->is_quiet : drain->alike >= wanted) {
         finish(drain, 0);
     } else if (sl_loop_now_ms(self->loop) >= drain->until_ms) {
         finish(drain, SL_ETIMEOUT);
@@ -68,7 +68,7 @@ drained(void *ctx, const struct sl_rpc_result *result)
     }
     drain->sent += answer.sent;
     drain->received += answer.received;
-    uint64_t left = answer.roots + (drain->only_roots ? 0 : answer.waiting);
+    uint64_t left = answer.roots + (drain->until == SL__DRAIN_ROOTS ? 0 : answer.waiting);
     drain->left += left;
     drain->is_quiet = drain->is_quiet && left == 0;
     if (--drain->open == 0) {
@@ -90,7 +90,8 @@ start_round(struct sl_topology_master *self)
     struct sl_worker_drain wanted = {
         .time_limit_ms = left,
         .is_last = self->phase == SL__TM_ENDING,
-        .only_roots = drain->only_roots,
+        .only_roots = drain->until == SL__DRAIN_ROOTS,
+        .may_stay = drain->until == SL__DRAIN_OWNERS,
     };
     sl_worker_drain_encode(&wanted, &body);
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
@@ -111,13 +112,13 @@ start_round(struct sl_topology_master *self)
 }
 
 void
-sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms, bool only_roots,
-                   void (*done)(void *ctx, int status), void *ctx)
+sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
+                   enum sl__tm_drain_until until, void (*done)(void *ctx, int status), void *ctx)
 {
     struct sl__tm_drain *drain = &self->drain;
     drain->is_running = true;
     drain->until_ms = sl_loop_now_ms(self->loop) + limit_ms;
-    drain->only_roots = only_roots;
+    drain->until = until;
     drain->open = 0;
     drain->alike = 0;
     drain->done = done;

@@ -134,6 +134,52 @@ sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
     plan_task_transfers(moves, master, next);
 }
 
+/* Tasks that end, or go elsewhere, with what is on its way to them. */
+static bool
+do_tasks_leave(const struct sl__tm_plan *old, const struct sl__tm_plan *next)
+{
+    for (int32_t i = 0; i < old->physical.task_count; i++) {
+        const struct sl_physical_task *task = &old->physical.tasks[i];
+        if (container_of_task(next, task->task) != task->container) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int32_t
+task_count(const struct sl__tm_plan *plan, int32_t component)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < plan->physical.task_count; i++) {
+        count += plan->physical.tasks[i].component == component;
+    }
+    return count;
+}
+
+bool
+sl__moves_need_quiet(const struct sl_topology_master *master, const struct sl__tm_plan *next)
+{
+    const struct sl__tm_plan *old = master->plan;
+    if (do_tasks_leave(old, next)) {
+        return true;
+    }
+    for (int32_t i = 0; i < old->stored.component_count; i++) {
+        const struct sl_plan_component *before = &old->stored.components[i];
+        const struct sl_plan_component *after = &next->stored.components[i];
+        for (uint32_t k = 0; k < before->key_group_count; k++) {
+            if (before->key_groups[k] != after->key_groups[k]) {
+                return true;
+            }
+        }
+        /* Which acker has a root follows from their number. */
+        if (strncmp(before->name, "__", 2) == 0 && task_count(old, i) != task_count(next, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 call_worker(struct sl__transfer *transfer, int32_t id, uint32_t method, const struct sl_buf *body,
             uint64_t limit_ms, sl_rpc_done_fn done)

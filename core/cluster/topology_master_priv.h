@@ -87,13 +87,20 @@ struct sl__tm_event {
     char *text;
 };
 
+/* What has to be over. */
+enum sl__tm_drain_until {
+    SL__DRAIN_ROOTS,
+    SL__DRAIN_ALL,
+    /* Only what is not made of tuples: the batch of a stream program. */
+    SL__DRAIN_OWNERS,
+};
+
 /* Asks all workers until nothing is in flight. */
 struct sl__tm_drain {
     struct sl_topology_master *master;
     bool is_running;
     uint64_t until_ms;
-    /* What waits is of no interest. */
-    bool only_roots;
+    enum sl__tm_drain_until until;
     size_t open;
     bool is_quiet;
     uint64_t sent;
@@ -204,7 +211,7 @@ void sl__tm_worker_remove(struct sl_topology_master *self, struct sl__tm_worker 
 void sl__tm_worker_lost(struct sl__tm_worker *worker, const char *why);
 /* Sends a plan to one worker; its answer is handled. */
 void sl__tm_send_plan(struct sl__tm_worker *worker, const struct sl_physical_plan *plan);
-void sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active, bool is_held);
+void sl__tm_send_spouts(struct sl__tm_worker *worker, enum sl_worker_spouts spouts);
 void sl__tm_send_shutdown(struct sl__tm_worker *worker, const char *cause);
 /* A registration, also one that came before the plan was read. */
 void sl__tm_register_with(struct sl_topology_master *self, struct sl_rpc_request *request,
@@ -236,9 +243,9 @@ void sl__tm_handle_plan_changed(void *ctx, struct sl_rpc_request *request);
 bool sl__tm_is_elsewhere(const struct sl_topology_master *self, const struct sl_stored_plan *plan);
 
 /* topology_master_drain.c */
-/* Until nothing is in flight, or no root with only_roots. */
-void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms, bool only_roots,
-                        void (*done)(void *ctx, int status), void *ctx);
+void sl__tm_drain_start(struct sl_topology_master *self, uint64_t limit_ms,
+                        enum sl__tm_drain_until until, void (*done)(void *ctx, int status),
+                        void *ctx);
 void sl__tm_drain_stop(struct sl_topology_master *self);
 
 /* topology_master_update.c */

@@ -8,6 +8,8 @@
  *     ROOTS    wait until no root is left, with a limit: ticks may be what acks them
  *     HOLD     bolts do not tick any more
  *     DRAIN    wait until nothing is in flight, with the same limit
+ *              (these three only when tasks leave or key groups change their owner: else what is in
+ *              flight stays there)
  *     MOVE     keyed state of groups that change their owner is copied to where it goes, and kept
  *              there aside
  *     COMMIT   the new plan replaces the old one by compare-and-set, guarded by the lock
@@ -244,19 +246,22 @@ missing_containers(const struct sl__tm_plan *from, const struct sl__tm_plan *oth
     *count = found;
 }
 
-/* Spouts are paused, in the step HOLD ticks are held, too. */
+/* Spouts are paused; ticks are held in the step HOLD, or at once when nothing has to be drained. */
 static void
 advance_pause(struct sl__tm_update *update)
 {
     struct sl_topology_master *self = update->master;
-    bool is_held = update->step == SL__STEP_HOLD;
+    bool is_held = update->step == SL__STEP_HOLD || !update->needs_quiet;
+    enum sl_worker_spouts wanted = !update->needs_quiet ? SL_SPOUTS_HELD_WITH_WAY
+                                   : is_held            ? SL_SPOUTS_HELD
+                                                        : SL_SPOUTS_PAUSED;
     bool is_paused = true;
     for (int32_t i = 0; i < self->plan->physical.container_count; i++) {
         struct sl__tm_worker *worker =
             sl__tm_worker_of(self, self->plan->physical.containers[i].id);
         bool is_so = !worker->is_active && worker->is_held == is_held;
         if (!is_so && !worker->is_switching) {
-            sl__tm_send_spouts(worker, false, is_held);
+            sl__tm_send_spouts(worker, wanted);
         }
         is_paused = is_paused && is_so && !worker->is_switching;
     }
@@ -282,8 +287,14 @@ static void
 drain(struct sl__tm_update *update)
 {
     uint64_t now = sl_loop_now_ms(update->master->loop);
+    enum sl__tm_drain_until until = !update->needs_quiet             ? SL__DRAIN_OWNERS
+                                    : update->step == SL__STEP_ROOTS ? SL__DRAIN_ROOTS
+                                                                     : SL__DRAIN_ALL;
+    if (update->drain_until_ms == 0) {
+        update->drain_until_ms = now + update->drain_ms;
+    }
     uint64_t left = update->drain_until_ms > now ? update->drain_until_ms - now : 0;
-    sl__tm_drain_start(update->master, left, update->step == SL__STEP_ROOTS, drained, update);
+    sl__tm_drain_start(update->master, left, until, drained, update);
 }
 
 static void
@@ -345,7 +356,6 @@ sl__update_enter(struct sl__tm_update *update, enum sl__update_step step)
         break;
     case SL__STEP_ROOTS:
         sl__tm_event(self, "update: draining");
-        update->drain_until_ms = sl_loop_now_ms(self->loop) + update->drain_ms;
         drain(update);
         break;
     case SL__STEP_HOLD:
@@ -533,6 +543,7 @@ begin(struct sl_topology_master *self, struct sl_rpc_request *request,
     update->master = self;
     update->request = request;
     update->next = take_next;
+    update->needs_quiet = sl__moves_need_quiet(self, take_next);
     update->began_ms = sl_loop_now_ms(self->loop);
     update->drain_ms = wanted->drain_timeout_ms;
     update->start_ms = wanted->start_timeout_ms != 0 ? wanted->start_timeout_ms : START_MS;

@@ -74,6 +74,8 @@ struct sl__tm_update {
     int32_t node_version;
     SL_VEC(int32_t) added;
     SL_VEC(int32_t) removed;
+    /* Tasks leave, or key groups change their owner: nothing may be in flight then. */
+    bool needs_quiet;
     bool is_start_sent;
     bool has_bridge;
     /* The plan in force with the new containers, which have no tasks in it, and the new tasks of
@@ -110,6 +112,8 @@ void sl__moves_plan(struct sl__moves *moves, struct sl_topology_master *master,
 /* Stops it. */
 void sl__moves_clear(struct sl__moves *moves);
 void sl__moves_destroy(struct sl__moves *moves);
+/* Is there a tuple or an ack, wherever it may be, that means another task after the switch? */
+bool sl__moves_need_quiet(const struct sl_topology_master *master, const struct sl__tm_plan *next);
 /* Asks where it is how many bytes it has. */
 void sl__transfer_measure(struct sl__transfer *transfer, sl_rpc_done_fn done);
 

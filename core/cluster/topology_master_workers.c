@@ -139,14 +139,14 @@ spouts_answered(void *ctx, const struct sl_rpc_result *result)
 }
 
 void
-sl__tm_send_spouts(struct sl__tm_worker *worker, bool is_active, bool is_held)
+sl__tm_send_spouts(struct sl__tm_worker *worker, enum sl_worker_spouts spouts)
 {
     struct sl_buf body = {0};
-    sl_worker_spouts_encode(is_active, is_held, &body);
+    sl_worker_spouts_encode(spouts, &body);
     worker->was_active = worker->is_active;
     worker->was_held = worker->is_held;
-    worker->is_active = is_active;
-    worker->is_held = is_held;
+    worker->is_active = spouts == SL_SPOUTS_ACTIVE;
+    worker->is_held = spouts >= SL_SPOUTS_HELD;
     worker->is_switching = true;
     sl_rpc_call(worker->peer.gateway, SL_WORKER_SPOUTS, body.data, body.size, 0, spouts_answered,
                 worker);

@@ -31,12 +31,24 @@
 #include "cluster/control.h"
 #include "rpc/messages.h"
 
+enum sl_worker_spouts {
+    SL_SPOUTS_PAUSED,
+    SL_SPOUTS_ACTIVE,
+    /* Paused, and bolts do not tick, and tasks that are opened wait. */
+    SL_SPOUTS_HELD,
+    /* And a bolt begins with a tuple only when nothing that it has emitted is under way: so it does
+     * not have to wait in an emit, and does soon what it is told. */
+    SL_SPOUTS_HELD_WITH_WAY,
+};
+
 struct sl_worker_drain {
     uint64_t time_limit_ms;
     /* The topology is going to be killed. */
     bool is_last;
     /* Whatever waits, no roots are to be left. */
     bool only_roots;
+    /* Tuples and roots may stay in flight: no task loses what they are meant for. */
+    bool may_stay;
 };
 
 struct sl_worker_drained {
@@ -131,7 +143,7 @@ struct sl_worker_event {
     bool is_fatal;
 };
 
-void sl_worker_spouts_encode(bool is_active, bool is_held, struct sl_buf *out);
+void sl_worker_spouts_encode(enum sl_worker_spouts spouts, struct sl_buf *out);
 void sl_worker_drain_encode(const struct sl_worker_drain *message, struct sl_buf *out);
 void sl_worker_drained_encode(const struct sl_worker_drained *message, struct sl_buf *out);
 void sl_worker_ready_encode(const struct sl_worker_ready *message, struct sl_buf *out);
@@ -147,7 +159,7 @@ void sl_worker_report_encode(const struct sl_worker_report *message, struct sl_b
 void sl_worker_event_encode(const struct sl_worker_event *message, struct sl_buf *out);
 
 /* Decoders: 0, SL_EPROTO or SL_ELIMIT. Components are names; groups of a move are in order. */
-int sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active, bool *is_held);
+int sl_worker_spouts_decode(const uint8_t *data, size_t size, enum sl_worker_spouts *spouts);
 int sl_worker_drain_decode(const uint8_t *data, size_t size, struct sl_worker_drain *message);
 int sl_worker_drained_decode(const uint8_t *data, size_t size, struct sl_worker_drained *message);
 int sl_worker_ready_decode(const uint8_t *data, size_t size, struct sl_worker_ready *message);

@@ -52,21 +52,23 @@ check_component(const char *name)
 }
 
 void
-sl_worker_spouts_encode(bool is_active, bool is_held, struct sl_buf *out)
+sl_worker_spouts_encode(enum sl_worker_spouts spouts, struct sl_buf *out)
 {
     Streamlua__WorkerSpouts message = STREAMLUA__WORKER_SPOUTS__INIT;
-    message.is_active = is_active;
-    message.is_held = is_held;
+    message.is_active = spouts == SL_SPOUTS_ACTIVE;
+    message.is_held = spouts == SL_SPOUTS_HELD || spouts == SL_SPOUTS_HELD_WITH_WAY;
+    message.has_way = spouts == SL_SPOUTS_HELD_WITH_WAY;
     sl_message_pack(&message.base, out);
 }
 
 int
-sl_worker_spouts_decode(const uint8_t *data, size_t size, bool *is_active, bool *is_held)
+sl_worker_spouts_decode(const uint8_t *data, size_t size, enum sl_worker_spouts *spouts)
 {
-    WITH_SMALL(streamlua__worker_spouts__descriptor, Streamlua__WorkerSpouts, data, size, {
-        *is_active = message->is_active;
-        *is_held = message->is_held;
-    });
+    WITH_SMALL(streamlua__worker_spouts__descriptor, Streamlua__WorkerSpouts, data, size,
+               *spouts = message->is_active  ? SL_SPOUTS_ACTIVE
+                         : !message->is_held ? SL_SPOUTS_PAUSED
+                         : message->has_way  ? SL_SPOUTS_HELD_WITH_WAY
+                                             : SL_SPOUTS_HELD);
 }
 
 void
@@ -76,6 +78,7 @@ sl_worker_drain_encode(const struct sl_worker_drain *from, struct sl_buf *out)
     message.time_limit_ms = from->time_limit_ms;
     message.is_last = from->is_last;
     message.only_roots = from->only_roots;
+    message.may_stay = from->may_stay;
     sl_message_pack(&message.base, out);
 }
 
@@ -84,7 +87,7 @@ sl_worker_drain_decode(const uint8_t *data, size_t size, struct sl_worker_drain 
 {
     WITH_SMALL(streamlua__worker_drain__descriptor, Streamlua__WorkerDrain, data, size,
                *to = ((struct sl_worker_drain){message->time_limit_ms, message->is_last,
-                                               message->only_roots}));
+                                               message->only_roots, message->may_stay}));
 }
 
 void

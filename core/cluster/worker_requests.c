@@ -238,15 +238,20 @@ take_spouts(struct sl_worker_role *self, struct sl_rpc_request *request)
 {
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    bool is_active;
-    bool is_held;
-    if (sl_worker_spouts_decode(body, size, &is_active, &is_held) != 0) {
+    static const char *const texts[] = {
+        [SL_SPOUTS_PAUSED] = "0",
+        [SL_SPOUTS_ACTIVE] = "1",
+        [SL_SPOUTS_HELD] = "0 held",
+        [SL_SPOUTS_HELD_WITH_WAY] = "0 way",
+    };
+    enum sl_worker_spouts spouts;
+    if (sl_worker_spouts_decode(body, size, &spouts) != 0) {
         sl_rpc_refuse_last(request);
         return;
     }
-    self->is_active = is_active;
-    const char *text = is_active ? "1" : is_held ? "0 held" : "0";
-    sl__wr_ask(self, SL_ASK_SPOUTS, request_keep(self, request), text, strlen(text));
+    self->is_active = spouts == SL_SPOUTS_ACTIVE;
+    sl__wr_ask(self, SL_ASK_SPOUTS, request_keep(self, request), texts[spouts],
+               strlen(texts[spouts]));
 }
 
 /* The text of SL_ASK_EXPORT, in scratch. */
@@ -336,6 +341,9 @@ drained_now(struct sl_worker_role *self)
         bool is_busy = self->drain != NULL && self->drain->number != 0;
         return (struct sl_worker_drained){.waiting = is_busy};
     }
+    if (self->drain != NULL && self->drain->may_stay) {
+        return (struct sl_worker_drained){0};
+    }
     sl_worker_load(self->worker, &load);
     sl_remote_stats(sl_worker_remote(self->worker), &stats);
     return (struct sl_worker_drained){.roots = load.roots,
@@ -388,6 +396,7 @@ take_drain(struct sl_worker_role *self, struct sl_rpc_request *request)
     self->drain->request = request;
     self->drain->until_ms = sl_loop_now_ms(self->loop) + wanted.time_limit_ms;
     self->drain->only_roots = wanted.only_roots;
+    self->drain->may_stay = wanted.may_stay;
     /* Spouts emit again what fails now before everything ends. */
     if (self->options.drains_owner || wanted.is_last) {
         self->drain->number = ++self->last_request & INT32_MAX;

@@ -15,8 +15,9 @@ enum sl_worker_ask {
      */
     SL_ASK_PLAN = 1,
     /*
-     * Call spouts ("1") or not ("0", "0 held"), and answer when that is so. While it is held bolts
-     * do not tick, and tasks that are opened begin nothing.
+     * Call spouts ("1") or not ("0", "0 held", "0 way"), and answer when that is so. While it is
+     * held bolts do not tick, and tasks that are opened begin nothing; with "way" it is held, too,
+     * and a bolt begins with a tuple only when nothing that it has emitted is under way.
      */
     SL_ASK_SPOUTS = 2,
     /* End the process, in order: the text is an exit code, a space, and the reason. No answer. */

@@ -28,6 +28,7 @@ struct sl__wr_drain {
     struct sl_timer timer;
     uint64_t until_ms;
     bool only_roots;
+    bool may_stay;
     /* Of the question to the owner; 0 = it is answered. */
     uint32_t number;
 };

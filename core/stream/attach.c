@@ -253,7 +253,8 @@ sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
 }
 
 void
-sl_executor_hold(struct sl_executor *self, int32_t is_held)
+sl_executor_hold(struct sl_executor *self, int32_t held)
 {
-    self->is_held = is_held != 0;
+    self->is_held = held != 0;
+    self->keeps_way = held == 2;
 }

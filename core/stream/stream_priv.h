@@ -356,6 +356,8 @@ struct sl_executor {
     bool is_tick_next;
     /* No task ticks. */
     bool is_held;
+    /* Tasks run only when nothing that they have emitted is under way. */
+    bool keeps_way;
     size_t next_tick;
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;

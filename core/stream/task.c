@@ -126,10 +126,26 @@ sl__task_enqueue(struct sl__task *self, struct sl__batch *batch)
     ready_push(self);
 }
 
+/* True when something that the task has emitted is not executed yet, cycles apart. */
+static bool
+has_output_under_way(const struct sl__task *self)
+{
+    for (size_t i = 0; i < self->outboxes.count; i++) {
+        const struct sl__outbox *outbox = self->outboxes.items[i];
+        if (!outbox->is_cyclic && __atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool
 sl__task_is_gated(struct sl__task *self)
 {
     struct sl__outbox **link = &self->full;
+    if (self->executor->keeps_way) {
+        return has_output_under_way(self);
+    }
     while (*link != NULL) {
         struct sl__outbox *outbox = *link;
         if (__atomic_load_n(&outbox->in_flight, __ATOMIC_ACQUIRE) >= outbox->credit) {

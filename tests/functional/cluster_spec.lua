@@ -443,6 +443,58 @@ return t
     assert.equal(4000, sum)
   end)
 
+  it('grows with tuples in flight that nobody acks, each of which arrives once', function()
+    local flowing = files.write('flowing.lua', [[
+local streamlua = require 'streamlua'
+local TUPLES = 4000
+local t = streamlua.topology('counts', { containers = 2, executors = 1, acking = false })
+t:spout('source', streamlua.spout {
+  fields = { 'n' },
+  open = function(self, context) self.n = context.index == 0 and 0 or TUPLES end,
+  next_tuple = function(self, collector)
+    for _ = 1, 50 do
+      if self.n == TUPLES then return end
+      self.n = self.n + 1
+      collector:emit({ self.n })
+    end
+  end,
+})
+t:bolt('work', streamlua.bolt {
+  fields = { 'n' },
+  prepare = function() require('ffi').cdef('int usleep(unsigned us);') end,
+  execute = function(_, tuple, collector)
+    require('ffi').C.usleep(500)
+    collector:emit({ tuple.n })
+  end,
+}, { parallelism = 2 }):shuffle('source')
+t:bolt('sink', streamlua.bolt {
+  prepare = function(self, context)
+    self.file = assert(io.open(context.config.folder .. '/sink', 'a'))
+    self.file:setvbuf('no')
+  end,
+  execute = function(self, tuple) self.file:write(('%d\n'):format(tuple.n)) end,
+}):global('work')
+return t
+]])
+    ok('submit', flowing)
+    until_described(all_run)
+    for _, change in ipairs({ 'work=3', 'work=5,source=2', 'work=6' }) do
+      ok('update', 'counts', '--parallelism', change)
+    end
+    until_described(function(described)
+      for _, component in ipairs(described.components) do
+        if component.name == 'sink' then return component.executed >= 4000 end
+      end
+    end)
+    ok('kill', 'counts')
+    local seen, count = {}, 0
+    for n in process.read_file(folder .. '/sink'):gmatch('%d+') do
+      assert.is_nil(seen[n])
+      seen[n], count = true, count + 1
+    end
+    assert.equal(4000, count)
+  end)
+
   it('has new tasks ready before anything stops, or is not changed', function()
     ok('submit', script, '--set', 'fragile=true')
     local before = pids(until_described(all_run))

@@ -2104,10 +2104,11 @@ function C.sl_abi_task_opened(task) end
 ---@param is_aligned integer
 function C.sl_abi_task_tick(task, period_ms, is_aligned) end
 
---- While an executor is held none of its tasks ticks; then those whose time has come tick once.
+--- While an executor is held (1) none of its tasks ticks; then those whose time has come tick once.
+--- With 2 a task also runs only when nothing that it has emitted is under way, cycles apart.
 ---@param executor sl_executor|ffi.cdata*
----@param is_held integer
-function C.sl_abi_executor_hold(executor, is_held) end
+---@param held integer
+function C.sl_abi_executor_hold(executor, held) end
 
 --- A spout that was DONE is to be called again.
 ---@param task sl_task|ffi.cdata*

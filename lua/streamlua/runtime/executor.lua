@@ -295,9 +295,10 @@ end
 
 --- Holds the executor: no task ticks, and those that are opened wait. Or lets all of them begin.
 ---@param is_held boolean
-function Executor:hold(is_held)
+---@param has_way boolean bolts begin only when nothing that they have emitted is under way
+function Executor:hold(is_held, has_way)
   self.is_held = is_held
-  C.sl_abi_executor_hold(self.pointer, is_held and 1 or 0)
+  C.sl_abi_executor_hold(self.pointer, is_held and (has_way and 2 or 1) or 0)
   if is_held then return end
   each_task(self, function(rt)
     if not rt.waits then return end

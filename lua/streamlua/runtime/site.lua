@@ -368,11 +368,14 @@ function Site:make_ready(plan)
   return true
 end
 
--- Has bolts tick or not; what is opened meanwhile waits, too, until nothing is held.
-local function hold(self, is_held)
+-- Has bolts tick or not; what is opened meanwhile waits, too, until nothing is held. It stays as it is when it
+-- is held already.
+local function hold(self, is_held, has_way)
   if self.is_held == is_held and (is_held or not self.has_waiting) then return true end
   local requests = {}
-  for index = 0, self.plan.executors - 1 do requests[index] = { what = 'hold', is_held = is_held } end
+  for index = 0, self.plan.executors - 1 do
+    requests[index] = { what = 'hold', is_held = is_held, has_way = has_way }
+  end
   self.is_held, self.has_waiting = is_held, is_held
   return self.worker:tell(requests, self.wait_options)
 end
@@ -457,12 +460,13 @@ end
 --- Has spouts be called or not, and bolts tick or not, and waits until it is so.
 ---@param is_active boolean
 ---@param is_held? boolean nothing begins by the clock, and tasks that are opened wait
-function Site:set_active(is_active, is_held)
+---@param has_way? boolean and bolts begin only when nothing that they have emitted is under way
+function Site:set_active(is_active, is_held, has_way)
   local ok, failure = true, nil
   -- Nothing is held any more: every process has the plan.
   local is_released = self.is_held and not is_held
   if self.needs_commit and (is_active or is_released) then ok, failure = commit(self) end
-  if ok then ok, failure = hold(self, is_held or false) end
+  if ok then ok, failure = hold(self, is_held or false, has_way) end
   if not ok then return nil, failure end
   -- Spouts that came meanwhile were told when they were opened.
   if self.is_active == is_active then return true end

@@ -75,7 +75,8 @@ local asks = {
     end
   end,
   [tonumber(C.SL_ASK_SPOUTS)] = function(self, event)
-    local ok, failure = self.site:set_active(event.text == '1', event.text == '0 held')
+    local ok, failure = self.site:set_active(event.text == '1', event.text:find(' ', 1, true) ~= nil,
+      event.text == '0 way')
     answer(self, event.executor, not ok and failure or nil)
   end,
   [tonumber(C.SL_ASK_EXPORT)] = function(self, event)

@@ -149,7 +149,7 @@ local function ready(self, request)
 end
 
 local function hold(self, request)
-  self:hold(request.is_held)
+  self:hold(request.is_held, request.has_way)
   return {}
 end
 

@@ -287,17 +287,24 @@ test_small_worker_messages_come_back(void **state)
     struct sl_arena arena;
     struct sl_buf bytes = {0};
     sl_arena_create(&arena, 0, 0);
-    bool is_active = false;
-    bool is_held = true;
-    sl_worker_spouts_encode(true, false, &bytes);
-    assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &is_active, &is_held), 0);
-    assert_true(is_active);
-    assert_false(is_held);
-    sl_buf_clear(&bytes);
-    sl_worker_spouts_encode(false, true, &bytes);
-    assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &is_active, &is_held), 0);
-    assert_false(is_active);
-    assert_true(is_held);
+    for (int i = SL_SPOUTS_PAUSED; i <= SL_SPOUTS_HELD_WITH_WAY; i++) {
+        enum sl_worker_spouts spouts;
+        sl_buf_clear(&bytes);
+        sl_worker_spouts_encode((enum sl_worker_spouts)i, &bytes);
+        assert_int_equal(sl_worker_spouts_decode(bytes.data, bytes.size, &spouts), 0);
+        assert_int_equal(spouts, i);
+    }
+    for (int i = 0; i < 8; i++) {
+        struct sl_worker_drain wanted = {7, (i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+        struct sl_worker_drain drain;
+        sl_buf_clear(&bytes);
+        sl_worker_drain_encode(&wanted, &bytes);
+        assert_int_equal(sl_worker_drain_decode(bytes.data, bytes.size, &drain), 0);
+        assert_int_equal(drain.time_limit_ms, 7);
+        assert_int_equal(drain.is_last, wanted.is_last);
+        assert_int_equal(drain.only_roots, wanted.only_roots);
+        assert_int_equal(drain.may_stay, wanted.may_stay);
+    }
     struct sl_worker_drained drained;
     sl_buf_clear(&bytes);
     sl_worker_drained_encode(&(struct sl_worker_drained){1, 2, 3, 4}, &bytes);

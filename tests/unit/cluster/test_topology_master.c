@@ -322,7 +322,7 @@ test_an_update_moves_state_from_containers_that_end_to_new_ones(void **state)
     struct fixture *f = *state;
     run(f);
     fill_counts(f);
-    f->container_shift = 10;
+    f->shift.container = 10;
     struct sl_update_result result = update(f, 2, 2);
     assert_int_equal(result.outcome, SL_UPDATE_DONE);
     assert_int_equal(result.groups_moved, GROUPS);
@@ -394,6 +394,24 @@ test_an_update_that_does_not_drain_is_rolled_back(void **state)
     assert_non_null(strstr(result.reason, "in flight"));
     worker_of(f, 1)->busy_rounds = 0;
     assert_rolled_back(f, &result);
+}
+
+static void
+test_an_update_that_only_adds_tasks_waits_for_nothing_in_flight(void **state)
+{
+    struct fixture *f = *state;
+    run(f);
+    fill_counts(f);
+    worker_of(f, 1)->busy_rounds = 1000000;
+    worker_of(f, 2)->busy_rounds = 1000000;
+    f->shift.spouts = 2;
+    struct sl_update_result result = update(f, 2, 2);
+    assert_int_equal(result.outcome, SL_UPDATE_DONE);
+    assert_true(result.paused_ms > 0 && result.paused_ms < 1000);
+    assert_int_equal(result.groups_moved, 0);
+    assert_true(all_active(f, true));
+    assert_counts(f);
+    assert_int_equal(worker_of(f, 1)->plan.task_count, 5);
 }
 
 static void
@@ -471,7 +489,7 @@ test_an_update_that_makes_another_task_of_one_is_refused(void **state)
 {
     struct fixture *f = *state;
     run(f);
-    f->index_shift = 1;
+    f->shift.index = 1;
     update(f, 2, 4);
     assert_int_equal(f->result.code, SL_EINVAL);
     assert_non_null(strstr(f->reason, "task 2"));
@@ -638,6 +656,7 @@ main(void)
         TEST(test_an_update_of_a_paused_topology_leaves_it_paused),
         TEST(test_an_update_whose_new_workers_fail_is_rolled_back),
         TEST(test_an_update_that_does_not_drain_is_rolled_back),
+        TEST(test_an_update_that_only_adds_tasks_waits_for_nothing_in_flight),
         TEST(test_an_update_whose_state_can_not_move_is_rolled_back),
         TEST(test_an_update_whose_worker_dies_while_draining_is_rolled_back),
         TEST(test_a_topology_master_that_dies_in_an_update_leaves_the_old_plan_running),

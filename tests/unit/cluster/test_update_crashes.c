@@ -12,13 +12,15 @@ enum {
     STRIDE = 20 / UNIT_ROUNDS(20),
 };
 
-/* From two bolts to so many, of a topology that runs or is paused. */
+/* From two bolts to so many, of a topology that runs or is paused, and so many more spouts: without
+ * other bolts nothing has to be drained for them. */
 struct change {
     int32_t to;
     bool is_paused;
+    int32_t spouts;
 };
 
-static const struct change changes[] = {{4, false}, {1, false}, {3, true}};
+static const struct change changes[] = {{4, false, 0}, {1, false, 0}, {3, true, 0}, {2, false, 2}};
 
 struct harm {
     void (*strike)(struct fixture *f, int32_t id);
@@ -224,6 +226,7 @@ begin(struct fixture *f, const struct change *change)
         ask(f, SL_TM_SET_STATE, (struct sl_control_request){10000, false, 0, 0, false});
         f->answers = 0;
     }
+    f->shift.spouts = change->spouts;
     send_update(f, 2, change->to, 60000);
 }
 
@@ -270,6 +273,8 @@ strike_at(struct fixture *f, const struct harm *harm, const struct change *chang
     if (!harm->loses_counts) {
         assert_counts(f);
     }
+    f->current_shift = version == 1 ? (struct plan_shift){0} : f->shift;
+    f->shift = (struct plan_shift){0};
     assert_next_update(f, version, bolts);
     if (!harm->loses_counts) {
         assert_counts(f);

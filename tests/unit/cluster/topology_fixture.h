@@ -28,6 +28,16 @@ enum { WORKERS_MAX = 16, GROUPS = 8, ENTRIES = 3 };
 
 struct fixture;
 
+/* How a plan differs from that of `bolts` tasks of the bolt (ids 2..), one container each beside
+ * the spout's own, container 1. */
+struct plan_shift {
+    /* Added to the indexes of the bolt's tasks, and to the ids of their containers. */
+    int32_t index;
+    int32_t container;
+    /* Further tasks of the spout, from id 50 on. */
+    int32_t spouts;
+};
+
 /* A process that runs a container. */
 struct fake_worker {
     struct fixture *fixture;
@@ -109,10 +119,9 @@ struct fixture {
     bool can_not_scale;
     /* Added to the ids of new containers. */
     int32_t remap;
-    /* Added to the indexes of the bolt's tasks in proposed plans. */
-    int32_t index_shift;
-    /* Added to the ids of the containers of these tasks there. */
-    int32_t container_shift;
+    /* Of proposed plans, and of those that they are to replace. */
+    struct plan_shift shift;
+    struct plan_shift current_shift;
     /* What new workers refuse. */
     bool refuse_plan;
     bool refuse_export;
@@ -293,8 +302,10 @@ worker_spouts(void *ctx, struct sl_rpc_request *request)
     struct fake_worker *worker = ctx;
     size_t size;
     const uint8_t *body = sl_rpc_request_body(request, &size);
-    assert_int_equal(sl_worker_spouts_decode(body, size, &worker->is_active, &worker->is_held), 0);
-    assert_false(worker->is_active && worker->is_held);
+    enum sl_worker_spouts spouts;
+    assert_int_equal(sl_worker_spouts_decode(body, size, &spouts), 0);
+    worker->is_active = spouts == SL_SPOUTS_ACTIVE;
+    worker->is_held = spouts >= SL_SPOUTS_HELD;
     sl_rpc_reply(request, NULL, 0);
 }
 
@@ -312,7 +323,7 @@ worker_drain(void *ctx, struct sl_rpc_request *request)
     assert_false(worker->is_active);
     /* What ticks goes on until no root is left, as it may be what acks. */
     assert_true(wanted.is_last || wanted.only_roots != worker->is_held);
-    if (worker->busy_rounds > 0) {
+    if (worker->busy_rounds > 0 && !wanted.may_stay) {
         worker->busy_rounds--;
         answer.roots = 3;
     }
@@ -821,20 +832,21 @@ launcher_restarts(void *self, int32_t id)
 
 static struct sl_plan_component components[] = {{"lines", NULL, 0}, {"count", NULL, GROUPS}};
 
-/* `bolts` tasks of the bolt (ids 2..), one container each beside the spout's own, container 1;
- * their indexes and the ids of their containers are shifted. */
 static inline void
-make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, int32_t container_shift,
+make_shifted_plan(uint64_t version, int32_t bolts, const struct plan_shift *shift,
                   struct sl_buf *out)
 {
-    struct sl_packing_container containers[8] = {{1, 0, 1, 1, 1, 1}};
+    struct sl_packing_container containers[8] = {{1, 0, 1 + shift->spouts, 1, 1, 1}};
     struct sl_packing_instance instances[8] = {{0, 1, 0, 1, 1, 1}};
     struct sl_plan_slot slots[8];
     int32_t groups[GROUPS];
+    for (int32_t i = 0; i < shift->spouts; i++) {
+        instances[i + 1] = (struct sl_packing_instance){0, 50 + i, 1 + i, 1, 1, 1};
+    }
     for (int32_t i = 0; i < bolts; i++) {
-        containers[i + 1] =
-            (struct sl_packing_container){i + 2 + container_shift, i + 1, 1, 1, 1, 1};
-        instances[i + 1] = (struct sl_packing_instance){1, i + 2, i + shift, 1, 1, 1};
+        int32_t at = i + 1 + shift->spouts;
+        containers[i + 1] = (struct sl_packing_container){i + 2 + shift->container, at, 1, 1, 1, 1};
+        instances[at] = (struct sl_packing_instance){1, i + 2, i + shift->index, 1, 1, 1};
     }
     for (int32_t i = 0; i < 8; i++) {
         slots[i] = (struct sl_plan_slot){"", "", 0};
@@ -852,7 +864,7 @@ make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, int32_t contai
         .plan = {.containers = containers,
                  .instances = instances,
                  .container_count = bolts + 1,
-                 .instance_count = bolts + 1},
+                 .instance_count = bolts + 1 + shift->spouts},
         .slots = slots,
     };
     sl_buf_clear(out);
@@ -862,7 +874,7 @@ make_shifted_plan(uint64_t version, int32_t bolts, int32_t shift, int32_t contai
 static inline void
 make_plan(uint64_t version, int32_t bolts, struct sl_buf *out)
 {
-    make_shifted_plan(version, bolts, 0, 0, out);
+    make_shifted_plan(version, bolts, &(struct plan_shift){0}, out);
 }
 
 static inline void
@@ -1101,8 +1113,8 @@ send_change(struct fixture *f, uint64_t version, int32_t from, int32_t to, uint6
     struct sl_buf current = {0};
     struct sl_buf proposed = {0};
     struct sl_buf body = {0};
-    make_plan(version, from, &current);
-    make_shifted_plan(version + 1, to, f->index_shift, f->container_shift, &proposed);
+    make_shifted_plan(version, from, &f->current_shift, &current);
+    make_shifted_plan(version + 1, to, &f->shift, &proposed);
     struct sl_update_request request = {.current = current.data,
                                         .current_size = current.size,
                                         .proposed = proposed.data,

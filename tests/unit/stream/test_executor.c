@@ -754,6 +754,35 @@ test_a_gated_spout_waits_and_memory_stays_bounded(void **state)
     rig_free(rig);
 }
 
+static void
+test_a_task_that_keeps_its_way_runs_with_nothing_under_way(void **state)
+{
+    (void)state;
+    struct sl_worker_options options = rig_options();
+    options.executors = 2;
+    struct rig *rig = rig_new(&options);
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
+    int32_t bolt =
+        rig_component(rig, SL_TASK_BOLT, 1, -1, 0, (struct rig_component){.execute = add_up});
+    rig_read(rig, spout, bolt, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, bolt, 2, 1);
+    rig->tasks[1].limit = 1000000;
+    rig_open(rig);
+    struct sl_executor *first = sl_worker_executor(rig->worker, 0);
+    sl_executor_hold(first, 2);
+    rig->is_running[1] = true;
+    rig_run(rig);
+    int64_t per_batch = 1024 / (sizeof(struct sl_record) + sizeof(struct sl_slot));
+    int64_t before = rig->tasks[1].count;
+    assert_in_range(before, 1, 3 * per_batch);
+    sl_executor_hold(first, 1);
+    rig_run(rig);
+    assert_in_range(rig->tasks[1].count, before + per_batch, 6 * per_batch);
+    rig_free(rig);
+}
+
 /* One execute that emits far more than all batches hold. */
 static void
 burst(struct rig_task *task, struct sl_record *record)
@@ -983,6 +1012,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_cycle_with_a_gain_of_one_neither_jams_nor_loses_and_ends),
     cmocka_unit_test(test_a_cycle_that_overflows_is_bounded_and_fails_the_roots),
     cmocka_unit_test(test_a_gated_spout_waits_and_memory_stays_bounded),
+    cmocka_unit_test(test_a_task_that_keeps_its_way_runs_with_nothing_under_way),
     cmocka_unit_test(test_one_execute_may_emit_any_number_of_tuples),
     cmocka_unit_test(test_an_emit_that_waits_gives_up_when_the_executor_is_to_stop),
     cmocka_unit_test(test_a_chain_longer_than_the_pool_does_not_jam),
