@@ -5,12 +5,7 @@ local exit = require 'streamlua.cli.exit'
 local parser = require 'streamlua.cli.parser'
 local schema = require 'streamlua.conf.schema'
 
-local function read(path)
-  local file = assert(io.open(path, 'rb'))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = require('support.process').read_file
 
 describe('docs/cli.md', function()
   local text = read('docs/cli.md')

@@ -2,12 +2,7 @@ local files = require 'support.files'
 local load = require 'streamlua.topology.load'
 local streaming = require 'streamlua.streaming'
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = require('support.process').read_file
 
 describe('the guide to DStreams', function()
   after_each(files.clean)

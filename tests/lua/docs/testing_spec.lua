@@ -1,12 +1,7 @@
 local files = require 'support.files'
 local process = require 'support.process'
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = process.read_file
 
 describe('the guide to testing', function()
   after_each(files.clean)

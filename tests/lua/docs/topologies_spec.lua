@@ -1,12 +1,7 @@
 local files = require 'support.files'
 local load = require 'streamlua.topology.load'
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = require('support.process').read_file
 
 describe('the guide to topologies', function()
   after_each(files.clean)

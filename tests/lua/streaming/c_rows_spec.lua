@@ -1,12 +1,7 @@
 -- labels: short
 -- tests/unit/batch/rows.txt says where the rows of the reference are tested in C; it must be true.
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = require('support.process').read_file
 
 describe('the list of rows that are tested in C', function()
   local rows = {}

@@ -15,12 +15,7 @@ local function run(batches, declare)
   return table.concat(written)
 end
 
-local function read(path)
-  local file = assert(io.open(path, 'rb'))
-  local text = file:read('*a')
-  file:close()
-  return text
-end
+local read = require('support.process').read_file
 
 describe('output operations', function()
   after_each(helper.clean)
