@@ -25,7 +25,9 @@ Worker.__index = Worker
 local MIB = 1024 * 1024
 -- Memory of all batches of a worker, and the sizes of one.
 local POOL_BYTES = 48 * MIB
-local BATCH_MOST, BATCH_LEAST, CREDIT = 65536, 2048, 4
+local BATCH_MOST, BATCH_LEAST = 65536, 2048
+-- Batches under way from one task to another: more of them keep executors from waiting for each other.
+local CREDIT_MOST, CREDIT_LEAST = 8, 4
 
 local function check(result)
   if result < 0 then
@@ -35,15 +37,16 @@ local function check(result)
   return result
 end
 
--- Batches get smaller when there are many outboxes, so that all of them fit the pool.
-local function batch_bytes(plan)
+-- Credit and bytes of batches get smaller when there are many outboxes, so that all of them fit the pool.
+local function batch_sizes(plan)
   local outboxes = 0
   for _, reader in ipairs(plan.readers) do
     outboxes = outboxes + reader.stream.component.planned * reader.component.planned
   end
-  local bytes = POOL_BYTES / math.max(1, outboxes * (CREDIT + 2))
-  bytes = math.max(BATCH_LEAST, math.min(BATCH_MOST, bytes))
-  return bytes - bytes % 64
+  local share = POOL_BYTES / math.max(1, outboxes)
+  local credit = math.max(CREDIT_LEAST, math.min(CREDIT_MOST, math.floor(share / BATCH_MOST) - 2))
+  local bytes = math.max(BATCH_LEAST, math.min(BATCH_MOST, share / (credit + 2)))
+  return credit, bytes - bytes % 64
 end
 
 local function count_tasks(plan, kind)
@@ -65,6 +68,7 @@ local SITE_IDS = 65536
 
 local function make(plan, options)
   local settings = plan.settings
+  local credit, bytes = batch_sizes(plan)
   local ids = plan.is_site and SITE_IDS or plan.tasks[#plan.tasks].id + 1 + ROOM
   local pointer = C.sl_abi_worker_new(ffi.new('struct sl_worker_options', {
     executors = plan.executors,
@@ -74,8 +78,8 @@ local function make(plan, options)
     task_capacity = ids,
     spout_capacity = math.min(65536, count_tasks(plan, C.SL_TASK_SPOUT) + ROOM),
     acker_capacity = math.min(65536, count_tasks(plan, C.SL_TASK_ACKER) + ROOM),
-    batch_bytes = batch_bytes(plan),
-    credit = CREDIT,
+    batch_bytes = bytes,
+    credit = credit,
     pool_bytes = POOL_BYTES / plan.executors,
     is_manual_clock = options.is_manual and 1 or 0,
     manual_start_ms = options.start_ms or 0,
