@@ -16,16 +16,8 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_FRAME_CONTROL_MAX,
     .max_fields = 16 * SL_TOPOLOGY_COMPONENTS_MAX,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
-
-static int
-unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-       struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &limits, arena, message);
-}
 
 static int
 check_topology(const char *name, int state)
@@ -60,7 +52,8 @@ sl_execution_state_decode(const uint8_t *data, size_t size, struct sl_arena *are
                           struct sl_execution_state *to)
 {
     Streamlua__ExecutionState *message;
-    int rc = unpack(&streamlua__execution_state__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__execution_state__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return sl_err_wrap("decode an execution state");
     }
@@ -100,7 +93,8 @@ sl_control_request_decode(const uint8_t *data, size_t size, struct sl_arena *are
                           struct sl_control_request *to)
 {
     Streamlua__ControlRequest *message;
-    int rc = unpack(&streamlua__control_request__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__control_request__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -218,7 +212,8 @@ sl_control_status_decode(const uint8_t *data, size_t size, struct sl_arena *aren
                          struct sl_control_status *to)
 {
     Streamlua__ControlStatus *message;
-    int rc = unpack(&streamlua__control_status__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__control_status__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return sl_err_wrap("decode a status");
     }
@@ -254,7 +249,8 @@ sl_update_request_decode(const uint8_t *data, size_t size, struct sl_arena *aren
                          struct sl_update_request *to)
 {
     Streamlua__UpdateTopologyRequest *message;
-    int rc = unpack(&streamlua__update_topology_request__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__update_topology_request__descriptor, data, size, &limits,
+                               arena, &message);
     if (rc == 0) {
         *to = (struct sl_update_request){
             .current = message->current.data,
@@ -291,7 +287,8 @@ sl_update_result_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_update_result *to)
 {
     Streamlua__UpdateTopologyResult *message;
-    int rc = unpack(&streamlua__update_topology_result__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__update_topology_result__descriptor, data, size, &limits,
+                               arena, &message);
     if (rc == 0) {
         *to = (struct sl_update_result){
             .outcome = (enum sl_update_outcome)message->outcome,

@@ -31,30 +31,14 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits small_limits = {
     .max_size = SMALL_BYTES,
     .max_fields = 4 * 1024 * 1024,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
 
 static const struct sl_pb_limits large_limits = {
     .max_size = SL_MASTER_REQUEST_MAX,
     .max_fields = 4 * 1024 * 1024,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
-
-static int
-unpack_small(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-             struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &small_limits, arena, message);
-}
-
-static int
-unpack_large(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-             struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &large_limits, arena, message);
-}
 
 static ProtobufCBinaryData
 bytes_of(const uint8_t *data, size_t size)
@@ -94,7 +78,8 @@ sl_master_piece_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                        struct sl_master_piece *to)
 {
     Streamlua__MasterPiece *message;
-    int rc = unpack_small(&streamlua__master_piece__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_piece__descriptor, data, size, &small_limits,
+                               arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -275,7 +260,8 @@ sl_schedule_template_decode(const uint8_t *data, size_t size, struct sl_arena *a
                             struct sl_schedule_template *to)
 {
     Streamlua__ScheduleTemplate *message;
-    int rc = unpack_large(&streamlua__schedule_template__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__schedule_template__descriptor, data, size, &large_limits,
+                               arena, &message);
     if (rc != 0) {
         return sl_err_wrap("decode a template of a schedule");
     }
@@ -334,7 +320,8 @@ sl_master_submit_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_master_submit *to)
 {
     Streamlua__MasterSubmit *message;
-    int rc = unpack_large(&streamlua__master_submit__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_submit__descriptor, data, size, &large_limits,
+                               arena, &message);
     if (rc != 0) {
         return sl_err_wrap("decode a submission");
     }
@@ -378,7 +365,8 @@ sl_master_update_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_master_update *to)
 {
     Streamlua__MasterUpdate *message;
-    int rc = unpack_large(&streamlua__master_update__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_update__descriptor, data, size, &large_limits,
+                               arena, &message);
     if (rc != 0) {
         return sl_err_wrap("decode an update");
     }
@@ -416,8 +404,8 @@ sl_master_update_result_decode(const uint8_t *data, size_t size, struct sl_arena
                                struct sl_master_update_result *to)
 {
     Streamlua__MasterUpdateResult *message;
-    int rc =
-        unpack_small(&streamlua__master_update_result__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_update_result__descriptor, data, size,
+                               &small_limits, arena, &message);
     if (rc == 0) {
         *to = (struct sl_master_update_result){message->result.data, message->result.len,
                                                message->proposed.data, message->proposed.len};
@@ -440,7 +428,8 @@ sl_master_kill_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_master_kill *to)
 {
     Streamlua__MasterKill *message;
-    int rc = unpack_small(&streamlua__master_kill__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_kill__descriptor, data, size, &small_limits,
+                               arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -465,7 +454,8 @@ sl_master_reassign_decode(const uint8_t *data, size_t size, struct sl_arena *are
                           struct sl_master_reassign *to)
 {
     Streamlua__MasterReassign *message;
-    int rc = unpack_small(&streamlua__master_reassign__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_reassign__descriptor, data, size, &small_limits,
+                               arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -560,7 +550,8 @@ sl_master_status_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_master_status *to)
 {
     Streamlua__MasterStatus *message;
-    int rc = unpack_small(&streamlua__master_status__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__master_status__descriptor, data, size, &small_limits,
+                               arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -610,7 +601,8 @@ sl_scheduling_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                      struct sl_scheduling *to)
 {
     Streamlua__Scheduling *message;
-    int rc = unpack_large(&streamlua__scheduling__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__scheduling__descriptor, data, size, &large_limits, arena,
+                               &message);
     if (rc != 0) {
         return sl_err_wrap("decode how a topology is scheduled");
     }
@@ -652,7 +644,8 @@ sl_assignment_backup_decode(const uint8_t *data, size_t size, struct sl_arena *a
                             const uint8_t **plan, size_t *plan_size)
 {
     Streamlua__AssignmentBackup *message;
-    int rc = unpack_large(&streamlua__assignment_backup__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__assignment_backup__descriptor, data, size, &large_limits,
+                               arena, &message);
     if (rc != 0) {
         return sl_err_wrap("decode a backup");
     }

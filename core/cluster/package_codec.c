@@ -13,8 +13,7 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_PACKAGE_BYTES_MAX,
     .max_fields = 8 * SL_PACKAGE_FILES_MAX,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
 
 /* A path that stays below the folder it is put into, whatever that is. */

@@ -22,8 +22,7 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_STORED_PLAN_BYTES_MAX,
     .max_fields = 32 * 1024 * 1024,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
 
 static Streamlua__PlanComponent **
@@ -300,8 +299,7 @@ static const struct sl_pb_limit physical_counts[] = {
 static const struct sl_pb_limits physical_limits = {
     .max_size = SL_PHYSICAL_PLAN_BYTES_MAX,
     .max_fields = 32 * 1024 * 1024,
-    .counts = physical_counts,
-    .count_limits = sizeof(physical_counts) / sizeof(physical_counts[0]),
+    SL_PB_COUNTS(physical_counts),
 };
 
 const char *

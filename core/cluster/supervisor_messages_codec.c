@@ -15,16 +15,8 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_FRAME_CONTROL_MAX,
     .max_fields = 4 * SL_SLOT_TABLE_MAX,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
-
-static int
-unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-       struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &limits, arena, message);
-}
 
 static int
 check_name(const char *what, const char *name)
@@ -64,7 +56,8 @@ sl_supervisor_node_decode(const uint8_t *data, size_t size, struct sl_arena *are
                           struct sl_supervisor_node *message)
 {
     Streamlua__SupervisorNode *packed;
-    int rc = unpack(&streamlua__supervisor_node__descriptor, data, size, arena, &packed);
+    int rc = sl_message_unpack(&streamlua__supervisor_node__descriptor, data, size, &limits, arena,
+                               &packed);
     if (rc != 0) {
         return rc;
     }
@@ -110,7 +103,8 @@ sl_start_master_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                        struct sl_start_master *message)
 {
     Streamlua__StartMaster *packed;
-    int rc = unpack(&streamlua__start_master__descriptor, data, size, arena, &packed);
+    int rc = sl_message_unpack(&streamlua__start_master__descriptor, data, size, &limits, arena,
+                               &packed);
     if (rc == 0) {
         rc = check_name("topology", packed->topology);
     }
@@ -140,7 +134,8 @@ sl_worker_command_decode(const uint8_t *data, size_t size, struct sl_arena *aren
                          struct sl_worker_command *message)
 {
     Streamlua__WorkerCommand *packed;
-    int rc = unpack(&streamlua__worker_command__descriptor, data, size, arena, &packed);
+    int rc = sl_message_unpack(&streamlua__worker_command__descriptor, data, size, &limits, arena,
+                               &packed);
     if (rc == 0) {
         rc = check_name("topology", packed->topology);
     }
@@ -176,7 +171,8 @@ sl_slot_worker_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_slot_worker *message)
 {
     Streamlua__WorkerState *packed;
-    int rc = unpack(&streamlua__worker_state__descriptor, data, size, arena, &packed);
+    int rc = sl_message_unpack(&streamlua__worker_state__descriptor, data, size, &limits, arena,
+                               &packed);
     if (rc == 0) {
         rc = check_name("topology", packed->topology);
     }
@@ -215,7 +211,8 @@ sl_read_log_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                    struct sl_read_log *message)
 {
     Streamlua__ReadLog *packed;
-    int rc = unpack(&streamlua__read_log__descriptor, data, size, arena, &packed);
+    int rc =
+        sl_message_unpack(&streamlua__read_log__descriptor, data, size, &limits, arena, &packed);
     if (rc == 0) {
         rc = check_name("topology", packed->topology);
     }
@@ -245,7 +242,8 @@ sl_log_piece_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                     struct sl_log_piece *message)
 {
     Streamlua__LogPiece *packed;
-    int rc = unpack(&streamlua__log_piece__descriptor, data, size, arena, &packed);
+    int rc =
+        sl_message_unpack(&streamlua__log_piece__descriptor, data, size, &limits, arena, &packed);
     if (rc == 0) {
         *message = (struct sl_log_piece){packed->position, packed->data.data, packed->data.len};
     }

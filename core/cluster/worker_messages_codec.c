@@ -18,16 +18,8 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_FRAME_CONTROL_MAX,
     .max_fields = 16 * SL_TOPOLOGY_COMPONENTS_MAX,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
-
-static int
-unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-       struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &limits, arena, message);
-}
 
 /* Small messages without texts: unpacked into an arena of their own. */
 #define WITH_SMALL(descriptor, type, data, size, statements)                                       \
@@ -35,7 +27,7 @@ unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t
         struct sl_arena arena;                                                                     \
         type *message;                                                                             \
         sl_arena_create(&arena, 0, 0);                                                             \
-        int rc = unpack(&descriptor, data, size, &arena, &message);                                \
+        int rc = sl_message_unpack(&descriptor, data, size, &limits, &arena, &message);            \
         if (rc == 0) {                                                                             \
             statements;                                                                            \
         }                                                                                          \
@@ -141,7 +133,8 @@ sl_worker_measure_decode(const uint8_t *data, size_t size, struct sl_arena *aren
                          struct sl_worker_state_of *to)
 {
     Streamlua__WorkerMeasure *message;
-    int rc = unpack(&streamlua__worker_measure__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__worker_measure__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -203,7 +196,8 @@ sl_worker_move_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_worker_move *to)
 {
     Streamlua__WorkerMove *message;
-    int rc = unpack(&streamlua__worker_move__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__worker_move__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -352,7 +346,8 @@ sl_worker_letter_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_worker_pieces *pieces, struct sl_worker_taken *taken)
 {
     Streamlua__WorkerLetter *message;
-    int rc = unpack(&streamlua__worker_letter__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__worker_letter__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -401,7 +396,8 @@ sl_worker_report_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_worker_report *to)
 {
     Streamlua__WorkerReport *message;
-    int rc = unpack(&streamlua__worker_report__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__worker_report__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -441,7 +437,8 @@ sl_worker_event_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                        struct sl_worker_event *to)
 {
     Streamlua__WorkerEvent *message;
-    int rc = unpack(&streamlua__worker_event__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__worker_event__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }

@@ -28,17 +28,8 @@ static const struct sl_pb_limits limits = {
     .max_size = SL_FRAME_CONTROL_MAX,
     /* A slot has 4 fields, its profile 4 and its extras 3 each. */
     .max_fields = 32 * SL_SLOTS_MAX,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
-
-/* Checks and unpacks with the limits of control messages. */
-static int
-unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
-       struct sl_arena *arena, void *message)
-{
-    return sl_message_unpack(descriptor, data, size, &limits, arena, message);
-}
 
 /* A name that may be missing. */
 static int
@@ -116,7 +107,8 @@ sl_slot_request_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                        struct sl_slot_request *request)
 {
     Streamlua__SlotRequest *message;
-    int rc = unpack(&streamlua__slot_request__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__slot_request__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -203,7 +195,8 @@ sl_slot_report_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_slot_list *list)
 {
     Streamlua__SlotReport *message;
-    int rc = unpack(&streamlua__slot_report__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__slot_report__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -233,7 +226,8 @@ sl_slot_offers_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_slot_list *list)
 {
     Streamlua__SlotOffers *message;
-    int rc = unpack(&streamlua__slot_offers__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__slot_offers__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -265,7 +259,8 @@ sl_allocated_slots_decode(const uint8_t *data, size_t size, struct sl_arena *are
                           struct sl_slot_list *list)
 {
     Streamlua__AllocatedSlots *message;
-    int rc = unpack(&streamlua__allocated_slots__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__allocated_slots__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -295,7 +290,8 @@ sl_slot_notice_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                       struct sl_slot_notice *notice)
 {
     Streamlua__SlotNotice *message;
-    int rc = unpack(&streamlua__slot_notice__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__slot_notice__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -327,7 +323,8 @@ sl_slots_accepted_decode(const uint8_t *data, size_t size, struct sl_arena *aren
                          struct sl_slots_accepted *accepted)
 {
     Streamlua__SlotsAccepted *message;
-    int rc = unpack(&streamlua__slots_accepted__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__slots_accepted__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc == 0) {
         accepted->allocations = message->allocations;
         accepted->count = message->n_allocations;
@@ -370,7 +367,8 @@ sl_register_supervisor_decode(const uint8_t *data, size_t size, struct sl_arena 
                               struct sl_register_supervisor *to)
 {
     Streamlua__RegisterSupervisor *message;
-    int rc = unpack(&streamlua__register_supervisor__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__register_supervisor__descriptor, data, size, &limits,
+                               arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -422,7 +420,8 @@ sl_register_topology_master_decode(const uint8_t *data, size_t size, struct sl_a
                                    struct sl_register_topology_master *to)
 {
     Streamlua__RegisterTopologyMaster *message;
-    int rc = unpack(&streamlua__register_topology_master__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__register_topology_master__descriptor, data, size,
+                               &limits, arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -470,7 +469,8 @@ sl_register_peer_decode(const uint8_t *data, size_t size, struct sl_arena *arena
                         struct sl_register_peer *to)
 {
     Streamlua__RegisterPeer *message;
-    int rc = unpack(&streamlua__register_peer__descriptor, data, size, arena, &message);
+    int rc = sl_message_unpack(&streamlua__register_peer__descriptor, data, size, &limits, arena,
+                               &message);
     if (rc != 0) {
         return rc;
     }
@@ -517,7 +517,8 @@ sl_registered_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                      struct sl_registered *to)
 {
     Streamlua__Registered *message;
-    int rc = unpack(&streamlua__registered__descriptor, data, size, arena, &message);
+    int rc =
+        sl_message_unpack(&streamlua__registered__descriptor, data, size, &limits, arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -541,7 +542,8 @@ sl_disconnect_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                      struct sl_disconnect *to)
 {
     Streamlua__Disconnect *message;
-    int rc = unpack(&streamlua__disconnect__descriptor, data, size, arena, &message);
+    int rc =
+        sl_message_unpack(&streamlua__disconnect__descriptor, data, size, &limits, arena, &message);
     if (rc != 0) {
         return rc;
     }
@@ -564,7 +566,8 @@ sl_heartbeat_decode(const uint8_t *data, size_t size, struct sl_arena *arena,
                     struct sl_heartbeat *to)
 {
     Streamlua__Heartbeat *message;
-    int rc = unpack(&streamlua__heartbeat__descriptor, data, size, arena, &message);
+    int rc =
+        sl_message_unpack(&streamlua__heartbeat__descriptor, data, size, &limits, arena, &message);
     if (rc != 0) {
         return rc;
     }

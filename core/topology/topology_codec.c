@@ -20,8 +20,7 @@ static const struct sl_pb_limit counts[] = {
 static const struct sl_pb_limits limits = {
     .max_size = SL_TOPOLOGY_BYTES_MAX,
     .max_fields = 4 * 1024 * 1024,
-    .counts = counts,
-    .count_limits = sizeof(counts) / sizeof(counts[0]),
+    SL_PB_COUNTS(counts),
 };
 
 static void

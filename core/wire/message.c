@@ -1,5 +1,7 @@
 #include "wire/message.h"
 
+#include <string.h>
+
 #include "base/err.h"
 
 /* protobuf-c takes its memory from an arena, which is freed whole. */
@@ -18,16 +20,17 @@ give(void *arena, void *ptr)
 
 int
 sl_message_unpack(const ProtobufCMessageDescriptor *descriptor, const void *data, size_t size,
-                  const struct sl_pb_limits *limits, struct sl_arena *arena,
-                  ProtobufCMessage **message)
+                  const struct sl_pb_limits *limits, struct sl_arena *arena, void *message)
 {
     int rc = sl_pb_check(descriptor, data, size, limits);
     if (rc != 0) {
         return sl_err_wrap("read a message %s", descriptor->short_name);
     }
     ProtobufCAllocator allocator = {take, give, arena};
-    *message = protobuf_c_message_unpack(descriptor, &allocator, size, data);
-    if (*message == NULL) {
+    ProtobufCMessage *unpacked = protobuf_c_message_unpack(descriptor, &allocator, size, data);
+    /* The caller's pointer is of another type. */
+    memcpy(message, &unpacked, sizeof(unpacked));
+    if (unpacked == NULL) {
         return sl_err_set(SL_ELIMIT, "message %s takes too much memory or is malformed",
                           descriptor->short_name);
     }

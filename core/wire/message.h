@@ -17,12 +17,11 @@ sl_pb_text(const char *text)
 }
 
 /*
- * Checks and unpacks. The message lies in the arena and goes with it; the arena's limit bounds what
- * the bytes can make us allocate. SL_EPROTO, SL_ELIMIT.
+ * Checks and unpacks. *message, a pointer to the descriptor's type, lies in the arena and goes with
+ * it; the arena's limit bounds what the bytes can make us allocate. SL_EPROTO, SL_ELIMIT.
  */
 int sl_message_unpack(const ProtobufCMessageDescriptor *descriptor, const void *data, size_t size,
-                      const struct sl_pb_limits *limits, struct sl_arena *arena,
-                      ProtobufCMessage **message);
+                      const struct sl_pb_limits *limits, struct sl_arena *arena, void *message);
 
 /* Appends the bytes of a message. */
 void sl_message_pack(const ProtobufCMessage *message, struct sl_buf *out);

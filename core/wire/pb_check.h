@@ -26,6 +26,9 @@ struct sl_pb_limits {
     size_t count_limits;
 };
 
+/* The limits of an array, in an initializer of the struct above. */
+#define SL_PB_COUNTS(array) .counts = (array), .count_limits = sizeof(array) / sizeof((array)[0])
+
 enum {
     /* Levels of messages in messages; ours have 3 or 4. */
     SL_PB_DEPTH_MAX = 8,
