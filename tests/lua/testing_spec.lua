@@ -283,9 +283,10 @@ describe('a test cluster', function()
       cluster:run(simple(nil, echo { tick_every = '5ms', tick = function(_, collector)
         collector:emit({ 'tick' })
       end }), { mock = { source = values('a') } })
-      cluster:wait():advance('60ms')
+      cluster:wait()
       assert.same({ 1 }, cluster:acked('source'))
-      assert.is_true(#cluster:outputs('echo') >= 3)
+      -- Ticks come by themselves, on a busy machine late.
+      repeat cluster:advance('20ms') until #cluster:outputs('echo') >= 3
       assert.is_true(math.abs(cluster:now() / 1000 - os.time()) < 10)
     end)
 
