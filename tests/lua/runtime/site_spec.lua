@@ -48,7 +48,7 @@ local coming
 local function await(kind)
   local heard, count = {}, 0
   while count < plan.executors do
-    local event = assert(worker:wait(20000), 'no event within 20 s')
+    local event = assert(worker:wait(120000), 'no event within 2 minutes')
     assert.is_not.equal(C.SL_EVENT_BROKEN, event.kind, event.text)
     if event.kind == kind and not heard[event.executor] then
       heard[event.executor], count = true, count + 1

@@ -81,7 +81,7 @@ describe('streamlua.runtime.worker', function()
     -- Hears events until `count` of a kind have come.
     function run.await(kind, count)
       while count > 0 do
-        local event = assert(worker:wait(20000), 'no event within 20 s')
+        local event = assert(worker:wait(120000), 'no event within 2 minutes')
         if run.hear(event) == kind then count = count - 1 end
       end
     end
@@ -103,7 +103,7 @@ describe('streamlua.runtime.worker', function()
   local function finish(run)
     local executors = run.worker.plan.executors
     run.worker:command(C.SL_COMMAND_DRAIN)
-    while run.finished < executors do run.hear(assert(run.worker:wait(20000), 'it does not end')) end
+    while run.finished < executors do run.hear(assert(run.worker:wait(120000), 'it does not end')) end
     local stats = run.worker:stats()
     run.worker:command(C.SL_COMMAND_STOP)
     run.await(C.SL_EVENT_STOPPED, executors)
