@@ -18,9 +18,11 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
 {
     struct sl_worker *worker = executor->worker;
     if (ack->acker >= 0) {
-        /* NULL: from another process, which began to work first. */
         if (worker->ackers[ack->acker] != NULL) {
             sl__acker_apply(worker->ackers[ack->acker], ack);
+        } else {
+            /* From another process, which began to work first. */
+            sl_vec_push(&executor->early_acks, *ack);
         }
         return;
     }
@@ -33,6 +35,23 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
             sl__root_apply(task, ack);
         }
     }
+}
+
+void
+sl__acks_adopt(struct sl_executor *executor)
+{
+    size_t count = executor->early_acks.count;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct sl__ack *ack = &executor->early_acks.items[i];
+        struct sl__acker *acker = executor->worker->ackers[ack->acker];
+        if (acker != NULL) {
+            sl__acker_apply(acker, ack);
+        } else {
+            executor->early_acks.items[kept++] = *ack;
+        }
+    }
+    executor->early_acks.count = kept;
 }
 
 static void

@@ -108,6 +108,7 @@ sl_executor_attach(struct sl_executor *self, int32_t id, struct sl_task **out)
     worker->tasks[id] = task;
     pthread_mutex_unlock(&worker->plan_lock);
     adopt_early(self, task);
+    sl__acks_adopt(self);
     if (self->is_finished_reported && !task->is_finished) {
         sl__task_resume(task);
     }

@@ -374,6 +374,8 @@ struct sl_executor {
     struct sl__task *ready_last;
     /* Batches for tasks that are not attached yet. */
     struct sl__queue early;
+    /* Acks for acker tasks that are not attached yet. */
+    SL_VEC(struct sl__ack) early_acks;
     /* Tasks that may have records in an outbox. */
     SL_VEC(struct sl__task *) touched;
     struct sl__pool pool;
@@ -616,6 +618,8 @@ void sl__ack_tell_spout(struct sl_executor *executor, uint64_t root, enum sl__ac
 bool sl__acks_flush(struct sl_executor *executor);
 size_t sl__acks_waiting(const struct sl_executor *executor);
 bool sl__acks_intake(struct sl_executor *executor);
+/* Gives acks that came before their acker task to those that are attached now. */
+void sl__acks_adopt(struct sl_executor *executor);
 void sl__batch_fail_roots(struct sl_executor *executor, struct sl__batch *batch);
 /* The executor that an ack is for and its task there, the acker or the spout; -1 = it is gone. */
 int32_t sl__ack_home(const struct sl_worker *worker, const struct sl__ack *ack, int32_t *task);

@@ -170,6 +170,7 @@ executor_free(struct sl_executor *self)
     sl_vec_destroy(&self->tasks);
     sl_vec_destroy(&self->spouts);
     sl_vec_destroy(&self->ackers);
+    sl_vec_destroy(&self->early_acks);
     sl_vec_destroy(&self->leaving);
     sl_vec_destroy(&self->touched);
     sl_vec_destroy(&self->stack);

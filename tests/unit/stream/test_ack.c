@@ -99,6 +99,41 @@ test_with_ackers_a_root_always_goes_to_the_same_one(void **state)
     rig_free(rig);
 }
 
+/* Another process may begin to work before all ackers of this one are attached. */
+static void
+test_acks_that_come_before_their_acker_wait_for_it(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    struct sl_worker_options options = rig_options();
+    options.executors = 1;
+    struct rig *rig = rig_new(&options);
+    struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){0});
+    int32_t acker = rig_component(rig, SL_TASK_ACKER, 0, -1, 0, (struct rig_component){0});
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, acker, 10, 0);
+    rig_plan(rig, acker, 11, 0);
+    assert_int_equal(rig_attach(rig, executor, 1, true), 0);
+    for (uint64_t slot = 0; slot < COUNT; slot++) {
+        sl__ack_send(executor, root_of(0, slot), SL__INIT, slot + 1);
+    }
+    assert_int_equal(executor->early_acks.count, COUNT);
+    assert_int_equal(rig_attach(rig, executor, 11, true), 0);
+    uint32_t count = rig->worker->ackers[1]->count;
+    assert_in_range(count, COUNT / 3, COUNT * 2 / 3);
+    assert_int_equal(executor->early_acks.count, COUNT - count);
+    assert_int_equal(rig_attach(rig, executor, 10, true), 0);
+    assert_int_equal(rig->worker->ackers[0]->count, COUNT - count);
+    assert_int_equal(executor->early_acks.count, 0);
+    /* Values that came early are those that count. */
+    for (uint64_t slot = 0; slot < COUNT; slot++) {
+        sl__ack_send(executor, root_of(0, slot), SL__ACK, slot + 1);
+    }
+    assert_int_equal(rig->worker->ackers[0]->count + rig->worker->ackers[1]->count, 0);
+    rig_free(rig);
+}
+
 static void
 test_acks_that_find_no_room_wait_in_order(void **state)
 {
@@ -183,6 +218,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_acks_of_one_root_in_a_row_are_combined),
     cmocka_unit_test(test_roots_of_nobody_are_ignored),
     cmocka_unit_test(test_with_ackers_a_root_always_goes_to_the_same_one),
+    cmocka_unit_test(test_acks_that_come_before_their_acker_wait_for_it),
     cmocka_unit_test(test_acks_that_find_no_room_wait_in_order),
     cmocka_unit_test(test_acks_wait_when_their_ring_finds_no_memory),
     cmocka_unit_test(test_a_lost_batch_fails_all_roots_of_its_records),
