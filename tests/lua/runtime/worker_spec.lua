@@ -56,6 +56,7 @@ return t
 -- Constant garbage collection makes everything a hundred times slower.
 local is_slow = os.getenv('SL_GC') == 'stress'
 local FLOW = is_slow and 200 or 2000
+local EVENT_MS = is_slow and 200000 or 20000
 
 describe('streamlua.runtime.worker', function()
   after_each(files.clean)
@@ -81,7 +82,7 @@ describe('streamlua.runtime.worker', function()
     -- Hears events until `count` of a kind have come.
     function run.await(kind, count)
       while count > 0 do
-        local event = assert(worker:wait(120000), 'no event within 2 minutes')
+        local event = assert(worker:wait(EVENT_MS), 'no event for long')
         if run.hear(event) == kind then count = count - 1 end
       end
     end
@@ -103,7 +104,7 @@ describe('streamlua.runtime.worker', function()
   local function finish(run)
     local executors = run.worker.plan.executors
     run.worker:command(C.SL_COMMAND_DRAIN)
-    while run.finished < executors do run.hear(assert(run.worker:wait(120000), 'it does not end')) end
+    while run.finished < executors do run.hear(assert(run.worker:wait(EVENT_MS), 'it does not end')) end
     local stats = run.worker:stats()
     run.worker:command(C.SL_COMMAND_STOP)
     run.await(C.SL_EVENT_STOPPED, executors)

@@ -116,6 +116,7 @@ do_get(struct sl_state_store *store, const char *path, struct outcome *out)
     return wait_outcome(out);
 }
 
+/* A reader on another member than the writer's may lag behind, until it synchronises. */
 static int
 do_sync(struct sl_state_store *store)
 {
@@ -176,6 +177,7 @@ static void
 assert_value(struct sl_state_store *store, const char *path, const char *expected)
 {
     struct outcome outcome = {0};
+    assert_int_equal(do_sync(store), 0);
     int status = do_get(store, path, &outcome);
     if (status != 0) {
         print_error("get %s: %s\n", path, outcome.message);
@@ -189,6 +191,7 @@ static void
 assert_missing(struct sl_state_store *store, const char *path)
 {
     struct outcome outcome = {0};
+    assert_int_equal(do_sync(store), 0);
     assert_int_equal(do_get(store, path, &outcome), SL_ENOTFOUND);
     outcome_destroy(&outcome);
 }

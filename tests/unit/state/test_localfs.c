@@ -166,7 +166,7 @@ add_in_child(const char *argument, int in, int out)
 {
     (void)in;
     kit_runner = sl_state_runner_new();
-    struct adder adder = {open_dir(argument), ADDER_ROUNDS, 0};
+    struct adder adder = {.store = open_dir(argument), .left = ADDER_ROUNDS};
     adder_read(&adder);
     wait_count(&adder.done, 1);
     close_store(adder.store);
