@@ -329,7 +329,7 @@ process_ended(struct sl_kept_process *self, const char *text, bool is_zero)
     const struct sl_kept_listener *listener = &self->options.listener;
     forget_process(self);
     sl_timer_stop(&self->timer);
-    if (self->is_stopping || (is_zero && self->options.ends_with_zero)) {
+    if (self->is_stopping || (is_zero && self->options.ends_with_zero && !self->is_restarting)) {
         self->is_stopping = true;
         listener->on_stopped(listener->ctx);
         return;

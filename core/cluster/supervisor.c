@@ -199,7 +199,9 @@ handle_master(struct sl_supervisor *self, struct sl_rpc_request *request, struct
     if (method == SL_SV_RESTART_MASTER && !sl_state_store_is_safe(self->options.store)) {
         return sl_err_set(SL_EUNAVAIL, "%s does not reach the state manager", self->id);
     }
-    if (method != SL_SV_RESTART_MASTER ||
+    /* One of that name that runs when a topology is submitted is of an earlier one: it was
+     * remembered, and is about to find that it leads nothing. */
+    if ((method != SL_SV_RESTART_MASTER && !message.is_new) ||
         !sl_supervisor_processes_restart_master(self->processes, message.topology)) {
         rc = sl_supervisor_processes_start_master(self->processes, message.topology, message.port);
     }

@@ -538,11 +538,12 @@ bool
 sl_supervisor_processes_restart_master(struct sl_supervisor_processes *self, const char *topology)
 {
     struct kept *known = find_master(self, topology);
-    if (known != NULL) {
-        sl_log_warn("cluster", "the topology master of %s does not lead and is ended", topology);
-        sl_kept_process_restart(known->process);
+    if (known == NULL || sl_kept_process_is_stopping(known->process)) {
+        return false;
     }
-    return known != NULL;
+    sl_log_warn("cluster", "the topology master of %s does not lead and is ended", topology);
+    sl_kept_process_restart(known->process);
+    return true;
 }
 
 bool

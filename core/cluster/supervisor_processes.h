@@ -92,7 +92,7 @@ bool sl_supervisor_processes_next(const struct sl_supervisor_processes *self, co
  * SL_EAGAIN while an earlier one ends. */
 int sl_supervisor_processes_start_master(struct sl_supervisor_processes *self, const char *topology,
                                          uint32_t port);
-/* Ends a topology master, which is started again; false when there is none. */
+/* Ends a topology master, which is started again; false when there is none, or it ends for good. */
 bool sl_supervisor_processes_restart_master(struct sl_supervisor_processes *self,
                                             const char *topology);
 /* As sl_supervisor_processes_stop_worker. */

@@ -707,15 +707,21 @@ call(struct fixture *f, const char *address, const char *endpoint, uint64_t toke
 }
 
 static inline enum sl_rpc_status
-call_supervisor(struct fixture *f, int i, uint32_t method, uint32_t port)
+call_supervisor_for(struct fixture *f, int i, uint32_t method, struct sl_start_master message)
 {
     struct sl_buf body = {0};
-    struct sl_start_master message = {.topology = "words", .port = port};
     sl_start_master_encode(&message, &body);
     enum sl_rpc_status status = call(f, sl_rpc_address(f->supervisors[i].node.rpc),
                                      SL_ENDPOINT_SUPERVISOR, 0, method, &body);
     sl_buf_destroy(&body);
     return status;
+}
+
+static inline enum sl_rpc_status
+call_supervisor(struct fixture *f, int i, uint32_t method, uint32_t port)
+{
+    return call_supervisor_for(f, i, method,
+                               (struct sl_start_master){.topology = "words", .port = port});
 }
 
 static inline enum sl_rpc_status

@@ -419,10 +419,17 @@ test_exit_code_0_can_mean_the_end(void **state)
     end(&f, 75);
     sl_sim_run_for(f.sim, 200);
     assert_int_equal(f.spawned, 2);
+    /* Not when it is to be started again. */
+    f.is_stubborn = true;
+    sl_kept_process_restart(f.process);
+    end(&f, 0);
+    assert_int_equal(f.stopped, 0);
+    sl_sim_run_for(f.sim, 1);
+    assert_int_equal(f.spawned, 3);
     end(&f, 0);
     assert_int_equal(f.stopped, 1);
     sl_sim_run_for(f.sim, 60000);
-    assert_int_equal(f.spawned, 2);
+    assert_int_equal(f.spawned, 3);
     close_fixture(&f);
 }
 

@@ -384,6 +384,20 @@ test_a_topology_master_is_not_ended_by_one_who_sees_no_leaders(void **state)
     assert_true(await_settled(f).is_settled);
 }
 
+/* A supervisor may remember one of a topology of that name that is gone by now. */
+static void
+test_a_new_topology_is_not_led_by_one_that_runs_for_an_earlier_one(void **state)
+{
+    struct fixture *f = *state;
+    struct sl_start_master message = {.topology = "words", .port = 6800, .is_new = true};
+    submit(f, "s0:6800", places);
+    await_settled(f);
+    struct process *old = process_of(f, 0);
+    assert_int_equal(call_supervisor_for(f, 0, SL_SV_START_MASTER, message), SL_RPC_SUCCESS);
+    UNTIL(f, !old->is_alive && process_of(f, 0) != NULL);
+    assert_true(await_settled(f).is_settled);
+}
+
 static void
 test_a_second_supervisor_of_one_name_is_refused(void **state)
 {
@@ -566,6 +580,7 @@ main(void)
         TEST(test_a_kill_goes_on_in_the_next_term),
         TEST(test_a_master_can_be_stopped_and_a_wrong_slot_is_refused),
         TEST(test_a_topology_master_is_not_ended_by_one_who_sees_no_leaders),
+        TEST(test_a_new_topology_is_not_led_by_one_that_runs_for_an_earlier_one),
         TEST(test_a_second_supervisor_of_one_name_is_refused),
         TEST(test_a_port_of_a_host_is_a_slot_of_one_supervisor),
         TEST(test_neighbours_without_a_port_in_common_are_none),
