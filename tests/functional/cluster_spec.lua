@@ -463,6 +463,7 @@ t:bolt('work', streamlua.bolt {
   fields = { 'n' },
   prepare = function() require('ffi').cdef('int usleep(unsigned us);') end,
   execute = function(_, tuple, collector)
+    -- The bolt is slow, so that tuples wait for it: nothing here waits for the time to pass.
     require('ffi').C.usleep(500)
     collector:emit({ tuple.n })
   end,

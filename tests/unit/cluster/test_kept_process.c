@@ -2,6 +2,7 @@
 /* A process that is kept running, in virtual time: restarts that come later and later, giving up,
  * stopping with a grace, taking over. */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,10 +324,11 @@ test_what_it_wrote_at_last_is_told(void **state)
         {"\n", "exit code 3"},
     };
     (void)state;
-    char path[] = "/tmp/streamlua-test-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    char folder[PATH_MAX];
+    char path[PATH_MAX + sizeof("/log")];
+    unit_folder_new(folder, sizeof(folder));
+    snprintf(path, sizeof(path), "%s/log", folder);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     append(path, "error: of an earlier process\n");
     struct fixture f;
     open_fixture_with_log(&f, 0, false, path);
@@ -371,6 +373,7 @@ test_what_it_wrote_at_last_is_told(void **state)
     assert_null(strstr(f.text, "minor"));
     close_fixture(&f);
     unlink(path);
+    rmdir(folder);
 }
 
 static void
