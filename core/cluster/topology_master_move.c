@@ -161,12 +161,17 @@ bool
 sl__moves_need_quiet(const struct sl_topology_master *master, const struct sl__tm_plan *next)
 {
     const struct sl__tm_plan *old = master->plan;
-    if (do_tasks_leave(old, next)) {
+    if (do_tasks_leave(old, next) || next->stored.component_count != old->stored.component_count) {
         return true;
     }
     for (int32_t i = 0; i < old->stored.component_count; i++) {
         const struct sl_plan_component *before = &old->stored.components[i];
         const struct sl_plan_component *after = &next->stored.components[i];
+        /* Nothing is known of what is not the same component: better quiet than wrong. */
+        if (strcmp(before->name, after->name) != 0 ||
+            before->key_group_count != after->key_group_count) {
+            return true;
+        }
         for (uint32_t k = 0; k < before->key_group_count; k++) {
             if (before->key_groups[k] != after->key_groups[k]) {
                 return true;
