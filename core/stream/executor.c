@@ -211,29 +211,41 @@ acks_turn(struct sl_executor *self, struct sl_turn *turn)
 
 static bool work_turn(struct sl_executor *self, struct sl_turn *turn);
 
-/* Begins the turn of a task of a rank above the given one that is due to tick. */
-static bool
-tick_begin(struct sl_executor *self, struct sl_turn *turn, int32_t above_rank)
+/*
+ * The task of a rank above the given one that ticks next, NULL = none does.  Of those that are due
+ * it is the one that has waited longest, so none of them keeps another one waiting.
+ */
+static struct sl__task *
+tick_pick(const struct sl_executor *self, int32_t above_rank)
 {
-    size_t count = self->tasks.count;
-    for (size_t i = 0; i < count; i++) {
-        size_t at = (self->next_tick + i) % count;
-        struct sl__task *task = self->tasks.items[at];
-        if (task->tick_ns == 0 || !task->is_open || task->is_busy || task->rank <= above_rank ||
-            self->now_ns < task->tick_next_ns) {
-            continue;
+    struct sl__task *first = NULL;
+    for (size_t i = 0; i < self->tasks.count; i++) {
+        struct sl__task *task = self->tasks.items[i];
+        if (task->tick_ns > 0 && task->is_open && !task->is_busy && task->rank > above_rank &&
+            (first == NULL || task->tick_next_ns < first->tick_next_ns)) {
+            first = task;
         }
-        self->next_tick = at + 1;
-        uint64_t late = self->now_ns - task->tick_next_ns;
-        turn->kind = SL_TURN_TICK;
-        turn->task = task->io.id;
-        turn->now_ms = sl_executor_now_ms(self) - (double)(late / 1000000u);
-        /* Ticks that were missed altogether are skipped. */
-        task->tick_next_ns += task->tick_ns * (1 + late / task->tick_ns);
-        sl__frame_push(self, task, SL_TURN_TICK);
-        return true;
     }
-    return false;
+    return first;
+}
+
+static bool
+is_tick_due(const struct sl_executor *self, const struct sl__task *task)
+{
+    return task != NULL && self->now_ns >= task->tick_next_ns;
+}
+
+static int
+tick_begin(struct sl_executor *self, struct sl__task *task, struct sl_turn *turn)
+{
+    uint64_t late = self->now_ns - task->tick_next_ns;
+    turn->kind = SL_TURN_TICK;
+    turn->task = task->io.id;
+    turn->now_ms = sl_executor_now_ms(self) - (double)(late / 1000000u);
+    /* Ticks that were missed altogether are skipped. */
+    task->tick_next_ns += task->tick_ns * (1 + late / task->tick_ns);
+    sl__frame_push(self, task, SL_TURN_TICK);
+    return SL_TURN_TICK;
 }
 
 static bool
@@ -247,7 +259,9 @@ tick_turn(struct sl_executor *self, struct sl_turn *turn)
     if (!self->is_tick_next && work_turn(self, turn)) {
         return true;
     }
-    if (tick_begin(self, turn, -1)) {
+    struct sl__task *task = tick_pick(self, -1);
+    if (is_tick_due(self, task)) {
+        tick_begin(self, task, turn);
         return true;
     }
     timers_run(self);
@@ -367,15 +381,8 @@ intake(struct sl_executor *self)
 static uint64_t
 nested_tick_ns(const struct sl_executor *self, int32_t rank)
 {
-    uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < self->tasks.count; i++) {
-        const struct sl__task *task = self->tasks.items[i];
-        if (task->tick_ns > 0 && task->is_open && !task->is_busy && task->rank > rank &&
-            task->tick_next_ns < next) {
-            next = task->tick_next_ns;
-        }
-    }
-    return next;
+    const struct sl__task *task = tick_pick(self, rank);
+    return task != NULL ? task->tick_next_ns : UINT64_MAX;
 }
 
 static uint64_t
@@ -518,6 +525,18 @@ sl_executor_nested(struct sl_executor *self, struct sl_turn *turn, int32_t id)
     return SL_TURN_NONE;
 }
 
+/* The later task whose tick is due inside an emit of this rank that waits, NULL = none. */
+static struct sl__task *
+await_tick(const struct sl_executor *self, int32_t rank)
+{
+    /* No timer is earlier than timer_at_ns: mostly nothing else need be looked at. */
+    if (self->now_ns < self->timer_at_ns || self->is_held) {
+        return NULL;
+    }
+    struct sl__task *task = tick_pick(self, rank);
+    return is_tick_due(self, task) ? task : NULL;
+}
+
 /* One step of waiting inside an emit: a later task to run or tick nested, or a park. */
 static int
 await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
@@ -527,22 +546,24 @@ await_step(struct sl_executor *self, struct sl_turn *turn, int32_t may_block)
         wake_up(self);
         return sl_err_set(SL_ECANCELED, "executor %d is told to stop", self->index);
     }
-    int32_t rank = self->stack.count > 0 ? sl_vec_last(&self->stack).task->rank : -1;
+    struct sl__frame *waiting = self->stack.count > 0 ? &sl_vec_last(&self->stack) : NULL;
+    int32_t rank = waiting != NULL ? waiting->task->rank : -1;
+    bool *is_tick_next = waiting != NULL ? &waiting->is_tick_next : &self->is_tick_next;
     /* A bolt that acks when it ticks may be what the wait is for. */
-    bool is_tick_due = self->now_ns >= self->timer_at_ns && !self->is_held;
-    self->is_tick_next = is_tick_due && !self->is_tick_next;
-    if (self->is_tick_next && tick_begin(self, turn, rank)) {
+    struct sl__task *ticking = await_tick(self, rank);
+    *is_tick_next = ticking != NULL && !*is_tick_next;
+    if (*is_tick_next) {
         wake_up(self);
-        return turn->kind;
+        return tick_begin(self, ticking, turn);
     }
     struct sl__task *task = are_acks_jammed(self) ? NULL : sl__ready_pick(self, rank);
     if (task != NULL) {
         wake_up(self);
         return sl__batch_turn(self, task, turn);
     }
-    if (is_tick_due && tick_begin(self, turn, rank)) {
+    if (ticking != NULL) {
         wake_up(self);
-        return turn->kind;
+        return tick_begin(self, ticking, turn);
     }
     bool has_moved = outboxes_flush(self, 0);
     sl__acks_flush(self);

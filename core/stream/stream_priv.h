@@ -339,6 +339,8 @@ struct sl__frame {
     struct sl__task *task;
     uint64_t start_ns;
     int32_t kind;
+    /* While it waits inside an emit, ticks of later tasks take turns with their batches. */
+    bool is_tick_next;
 };
 
 struct sl_executor {
@@ -352,13 +354,12 @@ struct sl_executor {
     /* The losses of the worker for which the pending roots here were failed already. */
     uint32_t losses_seen;
     uint64_t timer_at_ns;
-    /* Ticks take turns with other work, and tasks with each other. */
+    /* Ticks take turns with other work. */
     bool is_tick_next;
     /* No task ticks. */
     bool is_held;
     /* Tasks run only when nothing that they have emitted is under way. */
     bool keeps_way;
-    size_t next_tick;
     uint64_t flushed_at_ns;
     SL_VEC(struct sl__task *) tasks;
     SL_VEC(struct sl__task *) spouts;

@@ -21,7 +21,7 @@ sl__round_advance(struct sl_executor *self)
 void
 sl__frame_push(struct sl_executor *self, struct sl__task *task, int32_t kind)
 {
-    struct sl__frame frame = {task, self->now_ns, kind};
+    struct sl__frame frame = {.task = task, .start_ns = self->now_ns, .kind = kind};
     sl_vec_push(&self->stack, frame);
     task->is_busy = true;
     task->io.yield = 0;

@@ -404,6 +404,79 @@ test_ticks_longer_than_their_period_starve_neither_data_nor_each_other(void **st
     rig_free(rig);
 }
 
+/* Waits inside an emit for a step; its turn ends with this tuple. */
+static void
+wait_a_step(struct rig_task *task, struct sl_record *record)
+{
+    struct rig *rig = task->rig;
+    struct sl_task *spout = rig->tasks[1].io;
+    struct sl_turn turn;
+    add_up(task, record);
+    task->io->yield = 1;
+    task->finishes = rig->tasks[2].finishes;
+    spout->is_full = 1;
+    int kind = sl_executor_await_root(task->executor, &turn, spout, 0);
+    spout->is_full = 0;
+    if (task->user == NULL) {
+        /* Ticks that are due belong to earlier tasks. */
+        assert_int_equal(kind, SL_TURN_NONE);
+        return;
+    }
+    assert_int_equal(kind, SL_TURN_TICK);
+    assert_int_equal(turn.task, 4);
+    tick_too_long(&rig->tasks[turn.task], 0);
+    sl_turn_end(task->executor, &turn);
+}
+
+/* spout 1 -> bolt 3 that waits with every tuple; 2, 5 of an earlier component tick all the time,
+ * and if `ticks_later` 4 of a later one does. */
+static struct rig *
+rig_ticking_around_a_wait(int64_t tuples, bool ticks_later)
+{
+    struct sl_worker_options options = rig_options();
+    struct rig *rig = rig_new(&options);
+    struct rig_component ticking = {.tick = tick_too_long, .tick_ms = 10};
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1,
+                                  (struct rig_component){.next = count_up_untracked});
+    int32_t early = rig_component(rig, SL_TASK_BOLT, 1, -1, 0, ticking);
+    int32_t middle =
+        rig_component(rig, SL_TASK_BOLT, 2, -1, 0, (struct rig_component){.execute = wait_a_step});
+    int32_t late = rig_component(rig, SL_TASK_BOLT, 3, -1, 0,
+                                 ticks_later ? ticking : (struct rig_component){0});
+    rig_read(rig, spout, middle, SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, 1, 0);
+    rig_plan(rig, early, 2, 0);
+    rig_plan(rig, middle, 3, 0);
+    rig_plan(rig, late, 4, 0);
+    rig_plan(rig, early, 5, 0);
+    rig->tasks[1].limit = tuples;
+    rig->tasks[3].user = ticks_later ? rig : NULL;
+    rig_open(rig);
+    sl_worker_advance(rig->worker, 10);
+    rig_run(rig);
+    assert_int_equal(rig->tasks[3].count, tuples);
+    return rig;
+}
+
+static void
+test_a_wait_inside_an_emit_does_not_take_the_place_of_ticks_outside(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ticking_around_a_wait(30, false);
+    /* Between two of the 30 turns that wait one of the two earlier tasks has ticked. */
+    assert_in_range(rig->tasks[3].finishes, 14, 16);
+    rig_free(rig);
+}
+
+static void
+test_ticks_inside_an_emit_make_none_outside_be_skipped(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ticking_around_a_wait(30, true);
+    assert_in_range(rig->tasks[3].finishes, 14, 16);
+    rig_free(rig);
+}
+
 /* ---- sizes of turns ---------------------------------------------------------------------------
  */
 
@@ -1004,6 +1077,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_ticks_wait_while_the_executor_is_held),
     cmocka_unit_test(test_ticks_that_were_missed_are_skipped_and_the_grid_stays),
     cmocka_unit_test(test_ticks_longer_than_their_period_starve_neither_data_nor_each_other),
+    cmocka_unit_test(test_a_wait_inside_an_emit_does_not_take_the_place_of_ticks_outside),
+    cmocka_unit_test(test_ticks_inside_an_emit_make_none_outside_be_skipped),
     cmocka_unit_test(test_a_turn_fits_into_a_millisecond),
     cmocka_unit_test(test_a_spout_that_emits_nothing_is_polled_less_and_less),
     cmocka_unit_test(test_every_task_of_a_dag_finishes_once_after_all_its_input),
