@@ -1,5 +1,6 @@
 # Reads the verbose output of ctest, prints one line per test program and the output of those that
-# failed, and appends "passed failed" in test cases to the file `counts`.
+# failed, and appends "passed failed" in test cases to the file `counts`, and each failed program with the
+# end of its output to the file `failures`.
 #
 # Cases come from the closing lines of cmocka and busted. A program without such lines is one case;
 # one that failed although its cases passed (a crash, a sanitizer's report) adds a failed one.
@@ -46,10 +47,15 @@
         failed[id] = 1
     }
     sub(/^[0-9]+: /, "", line)
-    printf "%-9s %s (%d cases)\n", preset, line, passed[id] + failed[id]
+    told = sprintf("%-9s %s (%d cases)", preset, line, passed[id] + failed[id])
+    print told
     fflush()
     if (!good) {
-        for (i = lines[id] > 150 ? lines[id] - 150 : 1; i <= lines[id]; i++) print "    " text[id, i]
+        print told >> failures
+        for (i = lines[id] > 150 ? lines[id] - 150 : 1; i <= lines[id]; i++) {
+            print "    " text[id, i]
+            if (i > lines[id] - 30) print "    " text[id, i] >> failures
+        }
     }
     all_passed += passed[id]
     all_failed += failed[id]
