@@ -57,7 +57,8 @@ int32_t sl_abi_worker_role_topology(struct sl_worker_role *role, const char *top
 
 /*
  * Says which process (16 bytes) a container is and where it listens, where there is no topology
- * master. Returns 0 or SL_EINVAL.
+ * master, when the tasks here are planned: what peers send is taken from then on. Returns 0 or
+ * SL_EINVAL.
  */
 int32_t sl_abi_worker_role_peer(struct sl_worker_role *role, int32_t container,
                                 const char *identity, const char *host, int32_t port);

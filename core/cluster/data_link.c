@@ -47,8 +47,9 @@ struct conn {
     struct peer *peer;
     uint8_t nonce[SL_DATA_NONCE_SIZE];
     uint8_t peer_nonce[SL_DATA_NONCE_SIZE];
-    /* The part of an opening message that came so far. */
-    struct sl_buf opening;
+    /* The part of an opening message that came so far; then frames that came before they are
+     * admitted. */
+    struct sl_buf held;
     /* Limits the opening. */
     struct sl_timer timer;
 };
@@ -79,6 +80,7 @@ struct sl_data_link {
     struct sl_list conns;
     SL_VEC(struct peer *) peers;
     struct sl_timer poll_timer;
+    bool is_admitting;
     bool is_paused;
     struct sl_arena arena;
     struct sl_buf scratch;
@@ -139,20 +141,20 @@ peer_write(struct peer *peer)
     }
 }
 
-/* While executors do not take acks, nothing more is read. */
+/* While executors do not take acks, or there are no tasks yet, nothing more is read. */
 static void
 pause_if_jammed(struct sl_data_link *self)
 {
-    bool is_jammed = sl_remote_is_jammed(self->options.remote);
-    for (size_t i = 0; i < self->peers.count && is_jammed != self->is_paused; i++) {
+    bool must_pause = !self->is_admitting || sl_remote_is_jammed(self->options.remote);
+    for (size_t i = 0; i < self->peers.count && must_pause != self->is_paused; i++) {
         struct peer *peer = self->peers.items[i];
-        if (is_ready(peer) && is_jammed) {
+        if (is_ready(peer) && must_pause) {
             sl_stream_pause(peer->conn->stream);
         } else if (is_ready(peer)) {
             sl_stream_resume(peer->conn->stream);
         }
     }
-    self->is_paused = is_jammed;
+    self->is_paused = must_pause;
 }
 
 static void woken(void *ctx);
@@ -319,7 +321,7 @@ on_close(void *ctx, const struct sl_err *why)
     if (conn->links != NULL) {
         sl_list_remove(&conn->node);
     }
-    sl_buf_destroy(&conn->opening);
+    sl_buf_destroy(&conn->held);
     sl_free(conn);
 }
 
@@ -596,7 +598,7 @@ take_opening(struct conn *conn, uint16_t type, const uint8_t *payload, size_t si
 static int
 feed_opening(struct conn *conn, const uint8_t **data, size_t *size)
 {
-    struct sl_buf *held = &conn->opening;
+    struct sl_buf *held = &conn->held;
     uint32_t payload = 0;
     for (;;) {
         size_t wanted = SL_FRAME_HEADER_SIZE;
@@ -626,35 +628,54 @@ feed_opening(struct conn *conn, const uint8_t **data, size_t *size)
     }
 }
 
+/* Takes bytes of frames; the connection is ready. */
+static int
+feed_frames(struct conn *conn, const uint8_t *data, size_t size)
+{
+    struct sl_data_link *links = conn->links;
+    struct peer *peer = conn->peer;
+    peer->heard_ms = sl_loop_now_ms(links->loop);
+    if (!links->is_admitting) {
+        sl_buf_append(&conn->held, data, size);
+        return 0;
+    }
+    int rc = sl_remote_feed(links->options.remote, peer->container, data, size);
+    if (rc == SL_EPROTO) {
+        sl_remote_forget(links->options.remote, peer->container);
+    }
+    return rc;
+}
+
+/* The reason is in the thread's error record. */
+static void
+conn_reject(struct conn *conn, int rc)
+{
+    uint64_t suppressed;
+    /* Peers may have the plan a little earlier or later than this side. */
+    enum sl_log_level level = rc == SL_EFENCED ? SL_LOG_INFO : SL_LOG_WARN;
+    if (sl_log_is_enabled("cluster.data", level) &&
+        sl_log_limit_pass(&conn->links->closed_log, 1000, &suppressed)) {
+        sl_log_write("cluster.data", level, "connection closed peer=%s reason=%s",
+                     sl_stream_peer(conn->stream), sl_err_last()->msg);
+    }
+    conn_fail(conn);
+}
+
 static void
 on_data(void *ctx, const uint8_t *data, size_t size)
 {
     struct conn *conn = ctx;
-    struct sl_data_link *links = conn->links;
     int rc = 0;
     while (rc == 0 && size > 0 && conn->state != CONN_READY && conn->state != CONN_DEAD) {
         rc = feed_opening(conn, &data, &size);
     }
     if (rc == 0 && size > 0 && conn->state == CONN_READY) {
-        struct peer *peer = conn->peer;
-        peer->heard_ms = sl_loop_now_ms(links->loop);
-        rc = sl_remote_feed(links->options.remote, peer->container, data, size);
-        if (rc == SL_EPROTO) {
-            sl_remote_forget(links->options.remote, peer->container);
-        }
+        rc = feed_frames(conn, data, size);
     }
     if (rc != 0 && conn->state != CONN_DEAD) {
-        uint64_t suppressed;
-        /* Peers may have the plan a little earlier or later than this side. */
-        enum sl_log_level level = rc == SL_EFENCED ? SL_LOG_INFO : SL_LOG_WARN;
-        if (sl_log_is_enabled("cluster.data", level) &&
-            sl_log_limit_pass(&links->closed_log, 1000, &suppressed)) {
-            sl_log_write("cluster.data", level, "connection closed peer=%s reason=%s",
-                         sl_stream_peer(conn->stream), sl_err_last()->msg);
-        }
-        conn_fail(conn);
+        conn_reject(conn, rc);
     }
-    pump_and_poll(links);
+    pump_and_poll(conn->links);
 }
 
 static void
@@ -732,6 +753,7 @@ sl_data_link_new(struct sl_loop *loop, const struct sl_data_link_options *option
     self->options.refresh_ms = options->refresh_ms != 0 ? options->refresh_ms : SL_DATA_REFRESH_MS;
     self->options.silence_ms = options->silence_ms != 0 ? options->silence_ms : SL_DATA_SILENCE_MS;
     self->options.opening_ms = options->opening_ms != 0 ? options->opening_ms : SL_DATA_OPENING_MS;
+    self->is_paused = true;
     sl_list_create(&self->conns);
     sl_arena_create(&self->arena, 4096, 64 * 1024);
     *options->bell = (struct sl_data_bell){loop, self};
@@ -876,6 +898,26 @@ sl_data_link_keep(struct sl_data_link *self, bool (*is_wanted)(void *ctx, int32_
             sl_data_link_remove(self, container);
         }
     }
+}
+
+void
+sl_data_link_admit(struct sl_data_link *self)
+{
+    if (self->is_admitting) {
+        return;
+    }
+    self->is_admitting = true;
+    for (size_t i = 0; i < self->peers.count; i++) {
+        struct conn *conn = self->peers.items[i]->conn;
+        if (is_ready(self->peers.items[i]) && conn->held.size > 0) {
+            int rc = feed_frames(conn, conn->held.data, conn->held.size);
+            sl_buf_destroy(&conn->held);
+            if (rc != 0) {
+                conn_reject(conn, rc);
+            }
+        }
+    }
+    pump_and_poll(self);
 }
 
 int32_t

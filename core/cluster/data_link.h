@@ -82,6 +82,11 @@ void sl_data_link_set_topology(struct sl_data_link *self, const char *topology_i
  */
 int sl_data_link_peer(struct sl_data_link *self, int32_t container, const uint8_t *identity,
                       const char *host, uint16_t port);
+/*
+ * There are tasks for what peers send.  Before, connections are opened and written to, but frames
+ * are not read: they would find nobody, and not even the spouts that are to hear of it.
+ */
+void sl_data_link_admit(struct sl_data_link *self);
 /* The container is no longer in the plan: what waits for it fails. */
 void sl_data_link_remove(struct sl_data_link *self, int32_t container);
 /* Removes all peers that `is_wanted` does not want. */

@@ -187,6 +187,7 @@ plan_answered(struct sl_worker_role *self, const struct sl__wr_word *word)
         return;
     }
     self->is_plan_run = true;
+    sl_data_link_admit(self->links);
     self->is_active = self->plan.state == SL_TOPOLOGY_RUNNING;
     sl_data_link_keep(self->links, is_peer_wanted, self);
     sl_timer_start(self->loop, &self->peers_timer, PEERS_WAIT_MS, peers_waited, self);

@@ -51,7 +51,10 @@ void sl_worker_role_piece(struct sl_worker_role *self, uint32_t key_groups,
                           const struct sl_worker_piece *piece);
 /* The next state of a task that has come for the plan of a version; false: there is none. */
 bool sl_worker_role_staged(struct sl_worker_role *self, uint64_t version, struct sl_staged *out);
-/* Without a topology master: which submission this is, who a peer is, and that one is none. */
+/*
+ * Without a topology master: which submission this is, and who a peer is, when the tasks here are
+ * planned: what peers send is taken from then on.
+ */
 int sl_worker_role_topology(struct sl_worker_role *self, const char *topology_id);
 int sl_worker_role_peer(struct sl_worker_role *self, int32_t container, const uint8_t *identity,
                         const char *host, uint16_t port);

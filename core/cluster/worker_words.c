@@ -221,6 +221,7 @@ peer_told(void *ctx)
         sl_log_warn("cluster.worker", "container %d can not be reached: %s", word->container,
                     sl_err_last()->msg);
     }
+    sl_data_link_admit(self->links);
     sl__wr_word_free(word);
 }
 

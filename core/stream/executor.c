@@ -177,6 +177,8 @@ command_turn(struct sl_executor *self, struct sl_turn *turn)
         self->told_len = command->len;
         sl_free(command);
         if (turn->command == SL_COMMAND_ACTIVATE) {
+            /* What was lost before is not taken for the loss of what is emitted from now on. */
+            losses_heed(self);
             self->is_active = true;
         } else if (turn->command == SL_COMMAND_DEACTIVATE) {
             self->is_active = false;

@@ -699,20 +699,53 @@ marks_undo(struct sl_remote *self, struct sl__peer *peer)
     sl_vec_clear(&peer->marks);
 }
 
+/* The acks of what a peer had will not come: the executors' spouts do not wait for them. */
+static void
+losses_tell(struct sl_worker *worker)
+{
+    __atomic_add_fetch(&worker->losses, 1, __ATOMIC_RELEASE);
+    for (int32_t i = 0; i < worker->executor_count; i++) {
+        sl__executor_ring_bell(worker->executors[i]);
+    }
+}
+
+/*
+ * Keeps the acks that are for ackers, which the process that follows has again: spouts of others
+ * may have heard of it earlier, and what they have emitted since is among them.  Those for spouts
+ * that are gone mean nothing to anybody.
+ */
+static void
+acker_acks_keep(const uint8_t *acks, size_t size, struct sl_buf *out)
+{
+    for (size_t at = 0; at < size; at += sizeof(struct sl__ack)) {
+        struct sl__ack ack;
+        memcpy(&ack, acks + at, sizeof(ack));
+        if (ack.acker >= 0) {
+            sl_buf_append(out, &ack, sizeof(ack));
+        }
+    }
+}
+
 /* What was under way to the peer is lost, and what it has sent is void. */
 static void
 session_end(struct sl_remote *self, struct sl__peer *peer)
 {
+    struct sl_buf acks = {0};
     for (size_t i = peer->sent_first; i < peer->sent.count; i++) {
-        struct sl__batch *batch = peer->sent.items[i].batch;
-        if (batch != NULL) {
-            sl__remote_fail_batch(self, batch);
+        const struct sl__sent *frame = &peer->sent.items[i];
+        if (frame->batch != NULL) {
+            sl__remote_fail_batch(self, frame->batch);
+        } else if (frame->acks != NULL) {
+            acker_acks_keep(frame->acks, frame->count * sizeof(struct sl__ack), &acks);
         }
     }
     confirm(self, peer, peer->confirmed + unconfirmed(peer));
     if (peer->is_known) {
-        /* For spouts that are gone; those before the first session are for the peer to come. */
-        sl_buf_clear(&peer->acks);
+        losses_tell(self->worker);
+        /* Those before the first session are for the peer to come, all of them. */
+        acker_acks_keep(peer->acks.data, peer->acks.size, &acks);
+        sl_buf_destroy(&peer->acks);
+        peer->acks = acks;
     }
     peer->confirmed = 0;
     peer->written = 0;
@@ -735,16 +768,6 @@ session_begin(struct sl__peer *peer)
     }
 }
 
-/* A peer's process has ended: the executors' spouts do not wait for what it had. */
-static void
-losses_tell(struct sl_worker *worker)
-{
-    __atomic_add_fetch(&worker->losses, 1, __ATOMIC_RELEASE);
-    for (int32_t i = 0; i < worker->executor_count; i++) {
-        sl__executor_ring_bell(worker->executors[i]);
-    }
-}
-
 void
 sl_remote_open(struct sl_remote *self, int32_t id, const uint8_t *identity, uint32_t window,
                bool resumes, uint64_t received)
@@ -754,12 +777,7 @@ sl_remote_open(struct sl_remote *self, int32_t id, const uint8_t *identity, uint
     if (resumes) {
         confirm(self, peer, received);
     } else {
-        bool is_another =
-            peer->is_known && memcmp(peer->identity, identity, sizeof(peer->identity)) != 0;
         session_end(self, peer);
-        if (is_another) {
-            losses_tell(self->worker);
-        }
         peer->is_known = true;
         memcpy(peer->identity, identity, sizeof(peer->identity));
         peer->window = window;

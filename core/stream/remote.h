@@ -18,9 +18,10 @@
  *
  * Sessions.  Two processes that know each other's identity (16 bytes, drawn anew at every start)
  * have a session: frames are counted, and after a break of the connection those that the other one
- * does not have are written again.  So a session loses nothing and doubles nothing.  When one of
- * the two was replaced, what was under way to it fails (its trees are replayed), what it sent is
- * void, and what was not sent yet goes to the new one.
+ * does not have are written again.  So a session loses nothing and doubles nothing.  When it ends,
+ * since one of the two was replaced or forgotten, what was under way fails at once, what it sent is
+ * void, and what was not sent yet goes to the new one.  Which roots the tuples belong to that the
+ * peer had confirmed is known to nobody, so all roots of the spouts here fail and are replayed.
  */
 
 #include <stdbool.h>

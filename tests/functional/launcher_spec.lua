@@ -87,7 +87,9 @@ describe('a launcher written in Lua', function()
       return now.containers[3].state == 'RUNNING' and now.containers[3].pid ~= pid
     end)
     local log = process.read_file(folder .. '/state/logs/counts/topology-master.log')
-    assert.matches('container 13 ended %(its job has ended%)', log)
+    -- On a busy machine its missing signs of life may be noticed first.
+    assert.is_true((log:find('container 13 ended (its job has ended)', 1, true)
+      or log:find('container 13 gives no sign of life', 1, true)) ~= nil, log)
     posix.signal.kill(commands.pid_of('topology-master'), posix.signal.SIGKILL)
     local after = until_described(function(now)
       return now.containers[3].state == 'RUNNING' and #now.events < 5

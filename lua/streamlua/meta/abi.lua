@@ -3332,7 +3332,8 @@ function C.sl_abi_worker_role_staged(role, version, staged) end
 function C.sl_abi_worker_role_topology(role, topology_id) end
 
 --- Says which process (16 bytes) a container is and where it listens, where there is no topology
---- master. Returns 0 or SL_EINVAL.
+--- master, when the tasks here are planned: what peers send is taken from then on. Returns 0 or
+--- SL_EINVAL.
 ---@param role sl_worker_role|ffi.cdata*
 ---@param container integer
 ---@param identity string|ffi.cdata*

@@ -184,17 +184,11 @@ local function start_role(self, options)
   return true
 end
 
--- Tells the role the peers of a fixed plan and runs it; spouts are called when all are connected.
+-- Runs a fixed plan and tells the role its peers; spouts are called when all are connected.
 local function run_fixed(self, fixed)
   C.sl_abi_worker_role_topology(self.role, fixed.topology_id)
   local plan = { version = 1, is_active = false, containers = {}, tasks = {}, groups = {} }
-  for _, container in ipairs(fixed.containers) do
-    plan.containers[container.id] = container.identity
-    if container.id ~= self.container then
-      C.sl_abi_worker_role_peer(self.role, container.id, from_hex(container.identity),
-        container.host, container.port)
-    end
-  end
+  for _, container in ipairs(fixed.containers) do plan.containers[container.id] = container.identity end
   for _, task in ipairs(fixed.tasks) do
     plan.tasks[task.id] = { id = task.id, component = task.component, index = task.index,
       container = task.container }
@@ -202,6 +196,12 @@ local function run_fixed(self, fixed)
   for name, owners in pairs(fixed.groups or {}) do plan.groups[name] = owners end
   local ok, failure = self.site:apply(plan)
   if not ok then return nil, failure end
+  for _, container in ipairs(fixed.containers) do
+    if container.id ~= self.container then
+      C.sl_abi_worker_role_peer(self.role, container.id, from_hex(container.identity),
+        container.host, container.port)
+    end
+  end
   while not self.is_connected and not self.outcome do hear(self, -1) end
   return self.site:set_active(true)
 end

@@ -29,6 +29,7 @@ changed(void *ctx)
     net->changes++;
 }
 
+/* Makes the links of a site, without peers and with nothing admitted. */
 static void
 net_link(struct net *net, int32_t site)
 {
@@ -66,7 +67,7 @@ net_tell_all(struct net *net)
 }
 
 static struct net *
-net_new(int32_t count, uint64_t seed)
+net_of(int32_t count, uint64_t seed)
 {
     struct net *net = sl_calloc(1, sizeof(*net));
     net->sites = line_new(count, seed);
@@ -74,6 +75,16 @@ net_new(int32_t count, uint64_t seed)
     for (int32_t i = 0; i < count; i++) {
         net->secrets[i] = "secret";
         net_link(net, i);
+    }
+    return net;
+}
+
+static struct net *
+net_new(int32_t count, uint64_t seed)
+{
+    struct net *net = net_of(count, seed);
+    for (int32_t i = 0; i < count; i++) {
+        sl_data_link_admit(net->links[i]);
     }
     return net;
 }
@@ -142,6 +153,35 @@ test_workers_connect_and_exchange_tuples(void **state)
     check_done(net);
     assert_int_equal(acked, 2 * tuples);
     net_free(net);
+    reset_line();
+}
+
+static void
+test_frames_wait_for_the_tasks_that_they_are_for(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        reset_line();
+        is_tracked = true;
+        struct net *net = net_of(3, seed);
+        sl_data_link_admit(net->links[0]);
+        net_tell_all(net);
+        /* Nobody takes the others for dead meanwhile: their silence has a reason. */
+        net_run(net, 3 * SL_DATA_SILENCE_MS);
+        assert_int_equal(net->changes, 6);
+        assert_int_equal(executed[BOLT_2], 0);
+        assert_int_equal(stats_of(net->sites, 2).received, 0);
+        assert_true(stats_of(net->sites, 0).unconfirmed > 0);
+        sl_data_link_admit(net->links[1]);
+        net_run(net, 500);
+        assert_true(executed[BOLT] > 0);
+        sl_data_link_admit(net->links[2]);
+        net_run(net, 2000);
+        assert_int_equal(net->changes, 6);
+        check_done(net);
+        assert_int_equal(acked + failed, 2 * tuples);
+        net_free(net);
+    }
     reset_line();
 }
 
@@ -270,6 +310,8 @@ test_nobody_is_spoken_to_who_does_not_know_the_secret(void **state)
     net->secrets[1] = "guessed";
     net_link(net, 0);
     net_link(net, 1);
+    sl_data_link_admit(net->links[0]);
+    sl_data_link_admit(net->links[1]);
     net_tell_all(net);
     net_run(net, 3000);
     assert_int_equal(connected(net, 0), 0);
@@ -340,6 +382,7 @@ test_a_replaced_process_takes_over(void **state)
         rig_free(net->sites->at[2].rig);
         site_start(net->sites, 2);
         net_link(net, 2);
+        sl_data_link_admit(net->links[2]);
         for (int32_t i = 0; i < 2; i++) {
             struct rig *rig = net->sites->at[i].rig;
             assert_int_equal(sl_worker_place(rig->worker, BOLT_2, 2), 0);
@@ -488,6 +531,7 @@ test_strangers_are_closed_in_time(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_workers_connect_and_exchange_tuples),
+    cmocka_unit_test(test_frames_wait_for_the_tasks_that_they_are_for),
     cmocka_unit_test(test_faults_of_the_network_lose_and_double_nothing),
     cmocka_unit_test(test_a_stopped_receiver_holds_its_senders_in_bounded_memory),
     cmocka_unit_test(test_a_silent_connection_is_given_up_and_made_anew),

@@ -173,12 +173,19 @@ test_lost_grants_heal(void **state)
     reset_line();
 }
 
+/*
+ * The others come to the new process one after the other, and work meanwhile. With `is_missed` they
+ * have a plan without it before.
+ */
 static void
-replace_site(struct sites *sites, int32_t site)
+replace_site(struct sites *sites, int32_t site, bool is_missed)
 {
     for (int32_t k = 0; k < sites->count; k++) {
         if (k != site) {
             sites_cut(sites, site, k);
+            if (is_missed) {
+                sl_remote_forget(sites->at[k].remote, site);
+            }
         }
     }
     rig_free(sites->at[site].rig);
@@ -196,23 +203,26 @@ replace_site(struct sites *sites, int32_t site)
         }
         rig_command_all(sites->at[k].rig, SL_COMMAND_ROUTES);
         sites_connect(sites, site, k);
+        for (int i = 0; i < 10; i++) {
+            sites_step(sites);
+        }
     }
 }
 
 static void
-test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one(void **state)
+check_replaced(bool is_missed, int32_t ackers)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         reset_line();
         is_tracked = true;
+        acker_tasks = ackers;
         struct sites *sites = line_new(3, 100 + seed);
         sites_connect_all(sites);
         for (int i = 0; i < 3 + (int)seed; i++) {
             sites_step(sites);
         }
         /* Bolts only: the spouts keep their roots. */
-        replace_site(sites, 2);
+        replace_site(sites, 2, is_missed);
         /* What the old one had and did not ack fails at once, not after the time-out. */
         sites_run(sites);
         assert_int_equal(sites->failure, 0);
@@ -227,6 +237,28 @@ test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one(void **s
 }
 
 static void
+test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one(void **state)
+{
+    (void)state;
+    check_replaced(false, 0);
+}
+
+static void
+test_a_peer_that_was_forgotten_meanwhile_fails_it_too(void **state)
+{
+    (void)state;
+    check_replaced(true, 0);
+}
+
+static void
+test_acks_reach_the_ackers_of_a_new_process(void **state)
+{
+    (void)state;
+    check_replaced(false, 3);
+    check_replaced(true, 3);
+}
+
+static void
 test_ends_of_input_cross_processes_and_are_told_to_a_new_peer(void **state)
 {
     (void)state;
@@ -238,7 +270,7 @@ test_ends_of_input_cross_processes_and_are_told_to_a_new_peer(void **state)
     assert_int_equal(sites->at[0].rig->tasks[SINK].finishes, 1);
     assert_int_equal(sites->at[1].rig->tasks[BOLT].finishes, 1);
     assert_int_equal(sites->at[2].rig->tasks[BOLT_2].finishes, 1);
-    replace_site(sites, 2);
+    replace_site(sites, 2, false);
     sites_run(sites);
     /* The new bolt hears again that its spouts have ended. */
     assert_int_equal(sites->at[2].rig->tasks[BOLT_2].finishes, 1);
@@ -595,6 +627,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_receiver_that_rests_is_sent_no_more_than_its_window),
     cmocka_unit_test(test_lost_grants_heal),
     cmocka_unit_test(test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one),
+    cmocka_unit_test(test_a_peer_that_was_forgotten_meanwhile_fails_it_too),
+    cmocka_unit_test(test_acks_reach_the_ackers_of_a_new_process),
     cmocka_unit_test(test_ends_of_input_cross_processes_and_are_told_to_a_new_peer),
     cmocka_unit_test(test_a_spout_that_was_done_and_is_removed_ends_no_input),
     cmocka_unit_test(test_a_spout_that_was_done_and_moves_ends_no_input),
