@@ -102,7 +102,7 @@ end
 local function split_setting(text)
   local key, value = text:match('^([^=]+)=(.*)$')
   if not key then
-    return nil, ("--set '%s': expected KEY=VALUE"):format(text)
+    return nil, ("'%s': expected KEY=VALUE"):format(text)
   end
   return { key = key, value = value }
 end
@@ -129,6 +129,22 @@ local function declare_globals(root)
   root:flag('--version', 'Show the version and exit.'):target('global_version')
 end
 
+-- What a converter says is about a value; the option that it was given to stands before it.
+local function name_converters(parser)
+  for _, option in ipairs(parser._options) do
+    local convert, name = option._convert, option._public_aliases[#option._public_aliases]
+    if convert then
+      option:convert(function(text)
+        local value, why = convert(text)
+        if value == nil then
+          return nil, ('%s: %s'):format(name, why)
+        end
+        return value
+      end)
+    end
+  end
+end
+
 local EPILOG = 'Exit codes and every field of the JSON documents: docs/cli.md.'
 local COMMAND_EPILOG = "Global options (streamlua --help) may stand here too."
 
@@ -139,13 +155,14 @@ local function declare_command(root, name, module)
   if module.declare then
     module.declare(command)
   end
-  local function helped(parser)
+  local function completed(parser)
+    name_converters(parser)
     add_help(parser)
     for _, child in ipairs(parser._commands) do
-      helped(child)
+      completed(child)
     end
   end
-  helped(command)
+  completed(command)
   return command
 end
 
@@ -158,6 +175,7 @@ function M.build(names)
   root:help_max_width(98):command_target('command'):require_command(false)
   root:help_description_margin(32)
   declare_globals(root)
+  name_converters(root)
   add_help(root)
   local wanted
   if names then
@@ -227,13 +245,45 @@ local function usage_error(parser, message)
   error(errors.new('usage', line, nil, hint or help_hint(parser)), 0)
 end
 
+local function options_with_values(parser, names)
+  for _, option in ipairs(parser._options) do
+    for _, alias in ipairs(option._public_aliases) do
+      names[alias] = option._maxargs > 0 or nil
+    end
+  end
+  for _, command in ipairs(parser._commands) do
+    options_with_values(command, names)
+  end
+  return names
+end
+
+-- A negative number behind an option that takes a value is that value, though it looks like an option:
+-- `--tail -1` becomes `--tail=-1`, so that the message is about the number.
+local function attach_numbers(root, argv)
+  local names, result = options_with_values(root, {}), {}
+  local i = 1
+  while argv[i] do
+    local word, following = argv[i], argv[i + 1]
+    if word == '--' then
+      break
+    elseif names[word] and word:find('^%-%-') and following and following:find('^%-%.?%d') then
+      word, i = word .. '=' .. following, i + 1
+    end
+    result[#result + 1], i = word, i + 1
+  end
+  for rest = i, #argv do
+    result[#result + 1] = argv[rest]
+  end
+  return result
+end
+
 --- Parses arguments; raises an error object with exit 2, or a request for help or the version.
 ---@param root table
 ---@param argv string[]
 ---@return table args
 function M.parse(root, argv)
   local ok, result = pcall(function()
-    return root:_parse(argv, usage_error)
+    return root:_parse(attach_numbers(root, argv), usage_error)
   end)
   if not ok then
     error(result, 0)

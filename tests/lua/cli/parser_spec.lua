@@ -59,3 +59,39 @@ describe('converters', function()
     assert.is_nil((parser.size('big')))
   end)
 end)
+
+describe('a value that does not parse', function()
+  local function failure(...)
+    local argv = { ... }
+    local _, name = parser.find_command(argv)
+    local ok, err = pcall(parser.parse, parser.build({ name }), argv)
+    assert.is_false(ok)
+    assert.equal(2, err.exit)
+    return err.message
+  end
+
+  it('is told with its option', function()
+    assert.matches("^%-%-ttl: '1x' is not a duration", failure('run', 'a.lua', '--ttl', '1x'))
+    assert.matches("^%-%-timeout: 'soon' is not", failure('list', '--timeout', 'soon'))
+    assert.matches("^%-%-ram: '1XB' is not a size", failure('supervisor', '--ram=1XB'))
+    assert.equal("--set: 'novalue': expected KEY=VALUE", failure('list', '--set', 'novalue'))
+    assert.equal('--port: 70000 is not within 0..65535', failure('master', '--port', '70000'))
+  end)
+
+  it('may be a negative number', function()
+    assert.matches("^%-%-executors: '%-1' is no", failure('run', 'a.lua', '--executors', '-1'))
+    assert.matches("^%-%-tail: %-5 is not within", failure('logs', 'wc', '--tail', '-5'))
+    assert.matches("^%-%-drain%-timeout: '%-.5s' is not", failure('update', 'wc', '--drain-timeout', '-.5s'))
+    assert.equal("unknown option '-1'", failure('list', '-1'))
+    assert.equal("unknown option '-1'", failure('list', '-q', '-1'))
+    local args = parser.parse(parser.build({ 'exec' }), { 'exec', '--', 'a.lua', '--ttl', '-1' })
+    assert.same({ '--ttl', '-1' }, args.rest)
+  end)
+
+  it('is a second number of containers', function()
+    for _, command in ipairs({ 'plan', 'update' }) do
+      assert.matches("option '%-%-containers' must be used at most 1 time",
+        failure(command, 'wc', '--containers', '2', '--containers', '3'))
+    end
+  end)
+end)

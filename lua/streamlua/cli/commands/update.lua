@@ -266,7 +266,7 @@ return {
     running.declare_target(command)
     parallelism.declare(command)
     command:option('--containers', 'Number of containers that it must have.'):argname('N')
-      :convert(parser.integer(1, 2000000000))
+      :overwrite(false):convert(parser.integer(1, 2000000000))
     command:option('--packing', 'Packer of the change (default: the topology\'s repacking).')
       :argname('P')
     command:option('--mode', 'keep: move nothing that need not move (default); minimal: even out '
