@@ -6,6 +6,7 @@
 --   assert(tostring(err) == "script 'a.lua': no such file" and err.exit == 3)
 
 local exit = require 'streamlua.cli.exit'
+local raised = require 'streamlua.runtime.raised'
 
 local M = {}
 
@@ -75,12 +76,6 @@ local function text_of(value)
 end
 M.text_of = text_of
 
--- The list of searched places that `require` appends is noise in a one-line error.
-local function first_line(text)
-  local line = text:match('^%s*([^\n]*)')
-  return (line:gsub(':%s*$', ''))
-end
-
 --- Turns a value raised by user code into an error object: one line with file:line in front, the
 --- rest of a longer text kept for `-v`.
 ---@param code string|integer
@@ -93,7 +88,7 @@ function M.from_lua(code, value, traceback, prefix)
     return value
   end
   local text = text_of(value)
-  local line = first_line(text)
+  local line = raised.one_line(text)
   local file, number = M.position(line)
   local more = text:find('\n', 1, true) and text or nil
   local trace = traceback

@@ -22,7 +22,22 @@ function M.is_user_code(source)
   return source:sub(1, 1) == '@' and source:sub(2, #OWN + 1) ~= OWN
 end
 
-local function message_of(value)
+--- What one line can show of a text: its first line. `require` lists the places where it searched behind
+--- that, but what is wrong with a module that it found.
+---@param text string
+---@return string
+function M.one_line(text)
+  local line, more = text:match('^%s*([^\n]*)(.*)$')
+  if line:find('error loading module', 1, true) then
+    return line .. ' ' .. more:match('^%s*([^\n]*)')
+  end
+  return more == '' and line or (line:gsub(':?%s*$', ''))
+end
+
+--- The text of any value that was raised.
+---@param value any
+---@return string
+function M.message(value)
   local kind = type(value)
   if kind == 'string' then
     return value
@@ -91,10 +106,11 @@ function M.handler(options)
   local verbose = options and options.verbose
   return function(value)
     if getmetatable(value) == Raised then return value end
-    local message = locate(message_of(value))
+    local text = M.message(value)
+    local more = text:match('\n(.+)$')
     return setmetatable({
-      message = message,
-      traceback = verbose and traceback() or nil,
+      message = locate(M.one_line(text)),
+      traceback = verbose and (more and more .. '\n' or '') .. traceback() or nil,
     }, Raised)
   end
 end
@@ -103,7 +119,7 @@ end
 ---@param value any
 ---@return string
 function M.text(value)
-  if getmetatable(value) ~= Raised then return message_of(value) end
+  if getmetatable(value) ~= Raised then return M.one_line(M.message(value)) end
   return value.traceback and value.message .. '\n' .. value.traceback or value.message
 end
 

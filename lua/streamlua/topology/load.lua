@@ -14,6 +14,7 @@
 
 local err = require 'streamlua.err'
 local libc = require 'streamlua.connectors.libc'
+local raised = require 'streamlua.runtime.raised'
 local topology = require 'streamlua.topology'
 
 local M = {}
@@ -56,30 +57,23 @@ local function own_code(source)
 end
 
 -- Turns what was raised into {text, file, line, traceback}: the position that the message carries,
--- with the full path, else the innermost line of the user's code.
-local function locate(raised)
+-- with the full path, else the innermost line of the user's code, which is also the place of what was
+-- raised inside the library.
+local function locate(value)
   local result = { traceback = debug.traceback('', 2):gsub('^\n', '') }
-  local text = raised
-  if type(raised) == 'table' then
-    local meta = getmetatable(raised)
-    if type(meta) == 'table' and meta.__tostring then
-      text = tostring(raised)
-    elseif type(raised.message) == 'string' then
-      text = raised.message
-    else
-      text = 'raised a table without a message'
-    end
-  elseif type(raised) ~= 'string' then
-    text = raised == nil and 'raised nil' or 'raised ' .. tostring(raised)
-  end
+  local whole = raised.message(value)
+  local text = raised.one_line(whole)
+  if text ~= whole then result.traceback = whole .. '\n' .. result.traceback end
   result.text = text
-  local level, innermost = 2, nil
+  local level, innermost, bare = 2, nil, nil
   while true do
     local info = debug.getinfo(level, 'Sl')
     if not info then break end
     if info.source:sub(1, 1) == '@' and info.currentline > 0 then
       local line, rest = split_position(text, info.short_src)
-      if line then
+      if line and own_code(info.source) then
+        bare = bare or rest
+      elseif line then
         result.file, result.line, result.text = info.source:sub(2), line, rest
         return result
       end
@@ -88,7 +82,8 @@ local function locate(raised)
     level = level + 1
   end
   local file, line, rest = text:match('^([^\n:]+%.lua):(%d+): ?(.*)$')
-  if file then
+  result.text = bare or text
+  if file and not bare then
     result.file, result.line, result.text = file, tonumber(line), rest
   elseif innermost then
     result.file, result.line = innermost.source:sub(2), innermost.currentline
@@ -264,18 +259,18 @@ function M.script(path, options)
   if not chunk then return nil, fault end
   start_script(path)
   local args = options.args or {}
-  local raised
+  local located
   local function run()
     return xpcall(function() return chunk(unpack(args)) end, function(value)
-      raised = locate(value)
-      return raised
+      located = locate(value)
+      return located
     end)
   end
   local _, ok, value = topology.with_config(options.set, options.defaults, run)
   if not ok then
-    raised = raised or { text = tostring(value) }
-    local _, failed = failure('EUSER', raised.text, raised.file or path, raised.line)
-    failed.traceback = raised.traceback
+    located = located or { text = tostring(value) }
+    local _, failed = failure('EUSER', located.text, located.file or path, located.line)
+    failed.traceback = located.traceback
     return nil, failed
   end
   return check_result(path, value, options.set)

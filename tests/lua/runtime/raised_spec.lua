@@ -35,6 +35,20 @@ describe('what user code raised', function()
     assert.equal('plain', raised.text('plain'))
   end)
 
+  it('is one line, with more of it when it is verbose', function()
+    assert.equal('topo.lua:1: first', text_of("error('first\\nsecond')"))
+    assert.equal("topo.lua:1: module 'no.such' not found", text_of("require('no.such') return 1"))
+    assert.equal('first', raised.text('first\nsecond'))
+    local broken = files.write('broken/mod.lua', 'local x = = 1')
+    local script = ("package.path = '%s/?.lua' require('mod') return 1"):format(broken:match('^(.*)/'))
+    local old = package.path
+    local text = text_of(script)
+    package.path = old
+    assert.matches("^error loading module 'mod' from file '.*/mod.lua': .*/mod.lua:1: unexpected", text)
+    text = text_of("require('no.such') return 1", { verbose = true })
+    assert.truthy(text:find("no field package.preload['no.such']", 1, true))
+  end)
+
   it('names a file by its whole path however long', function()
     local name = ('d'):rep(80) .. '/topo.lua'
     assert.equal(name .. ':1: boom', text_of("error('boom')", nil, name))

@@ -169,6 +169,17 @@ describe('loading a script', function()
     assert.equal(path, err.file)
     assert.equal(3, err.line)
     assert.equal('bolt: it needs a function execute', err.message)
+    for call, message in pairs({
+      ["s.io.lines { path = '' }"] = 'streamlua.io.lines: path must be a file',
+      ["s.io.lines {}"] = 'streamlua.io.lines: the option path is missing',
+      ["s.io.print { format = 'xml' }"] = 'streamlua.io.print: ',
+    }) do
+      err, path = failure("local s = require 'streamlua'\n\nlocal x = " .. call .. '\nreturn x')
+      assert.equal(path, err.file)
+      assert.equal(3, err.line, err.message)
+      assert.equal(message, err.message:sub(1, #message))
+      assert.falsy(err.message:find('%.lua:%d'), err.message)
+    end
   end)
 
   it('tells the file and line of a module that is broken', function()
@@ -183,7 +194,8 @@ describe('loading a script', function()
     local err, path = failure("\nrequire 'no.such.module'")
     assert.equal(path, err.file)
     assert.equal(2, err.line)
-    assert.truthy(err.message:find("module 'no.such.module' not found", 1, true))
+    assert.equal("module 'no.such.module' not found", err.message)
+    assert.truthy(err.traceback:find("no field package.preload['no.such.module']", 1, true))
   end)
 
   it('tells of scripts that return nothing or something else', function()
