@@ -41,6 +41,16 @@ local function key_failure(layer, key, why, hint)
     { file = layer.path, line = line })
 end
 
+--- Settings with two names: the other one of each.
+M.OTHER_NAME = { containers = 'workers', workers = 'containers' }
+
+-- What is wrong with a layer that gives a setting under both of its names.
+local function names_fault(values)
+  if values.workers ~= nil and values.containers ~= nil and values.workers ~= values.containers then
+    return 'it is another name of containers, which differs'
+  end
+end
+
 local function check_layer(layer)
   -- Sorted, so that a file with two mistakes always shows the same one.
   local names = {}
@@ -58,13 +68,18 @@ local function check_layer(layer)
         or nil)
     end
   end
+  local fault = names_fault(layer.values)
+  if fault then
+    key_failure(layer, 'workers', fault)
+  end
 end
 
 local function file_layer(path, text)
   local values, err = data.load_file(path)
   if not values then
-    fail(err.code or 'invalid', ("configuration file '%s'"):format(path), err.message, err.hint,
-      { file = path, line = err.line })
+    local what = err.line and ('%s:%d'):format(path, err.line)
+      or ("configuration file '%s'"):format(path)
+    fail(err.code or 'invalid', what, err.message, err.hint, { file = path, line = err.line })
   end
   local layer = { values = values, path = path, text = text or path, lines = err }
   check_layer(layer)
@@ -181,6 +196,10 @@ local function environment_layer(options)
       end
     end
   end
+  local fault = names_fault(values)
+  if fault then
+    fail('invalid', 'STREAMLUA_WORKERS', fault)
+  end
   return values
 end
 
@@ -265,11 +284,14 @@ local function is_map(value)
   return type(value) == 'table' and #value == 0
 end
 
--- Merges `from` under what is there already: the first layer that names a key decides it.
+-- Merges `from` under what is there already: the first layer that names a key decides it, by whichever
+-- of its names.
 local function merge(into, from, source, layer, prefix)
   for key, value in pairs(from) do
     local path = prefix .. tostring(key)
-    if into[key] == nil then
+    local other = prefix == '' and M.OTHER_NAME[key]
+    local is_decided = other and into[other] ~= nil
+    if into[key] == nil and not is_decided then
       if is_map(value) then
         into[key] = {}
         merge(into[key], value, source, layer, path .. '.')

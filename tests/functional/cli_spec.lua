@@ -1,4 +1,5 @@
 -- labels: short
+local files = require 'support.files'
 local json = require 'streamlua.json'
 local process = require 'support.process'
 
@@ -181,6 +182,25 @@ describe('streamlua', function()
     local r = shell(("'%s' --help > /dev/full"):format(process.binary))
     assert.equal(1, r.code)
     assert.truthy(r.stderr:find('No space left', 1, true), r.stderr)
+  end)
+
+  it('refuses a state that is nowhere, and makes no files', function()
+    local folder = files.folder()
+    for url, why in pairs({ ['localfs:'] = 'has no directory', ['memory:'] = 'ends with the process' }) do
+      local r = run({ 'list', '--state', url }, { cwd = folder })
+      assert.equal(7, r.code)
+      assert.truthy(r.stderr:find(("^error: state URL '%s'.*%s"):format(url, why)), r.stderr)
+    end
+    assert.equal('', shell('ls ' .. folder).stdout)
+    files.clean()
+  end)
+
+  it('takes the last of two overrides of one key, by whichever of its names', function()
+    local script = 'scripts/topologies/exclamation.lua'
+    for _, case in ipairs({ { 'workers=2', 'containers=3', 3 }, { 'containers=3', 'workers=2', 2 } }) do
+      local r = run({ 'plan', script, '-o', 'json', '--set', case[1], '--set', case[2] })
+      assert.equal(case[3], #json.decode(r.stdout).containers, r.stderr)
+    end
   end)
 
   it('colours only when asked or on a terminal', function()

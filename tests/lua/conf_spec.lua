@@ -284,6 +284,40 @@ describe('settings', function()
     assert.equal('2m', conf.load({ set = { heartbeat_timeout = '2m' } }).values.heartbeat_timeout)
   end)
 
+  it('in a file that does not compile or raises name the file and the line', function()
+    for text, message in pairs({
+      ['return {\n  a = ,\n}'] = "streamlua.conf.lua:2: unexpected symbol near ','",
+      ['\nlocal x = nil + 1'] = 'streamlua.conf.lua:2: attempt to perform arithmetic',
+      ['return 5'] = "configuration file 'streamlua.conf.lua': the file must return a table",
+    }) do
+      write('streamlua.conf.lua', text)
+      local err = failure()
+      assert.equal(7, err.exit)
+      assert.equal(message, err.message:sub(1, #message))
+    end
+  end)
+
+  it('that have two names are decided by the highest layer, by whichever name', function()
+    write('streamlua.conf.lua', 'return { workers = 5 }')
+    local function names(options)
+      local values = conf.load(options).values
+      return { values.containers or 0, values.workers or 0 }
+    end
+    assert.same({ 0, 5 }, names())
+    assert.same({ 4, 0 }, names({ getenv = getenv({ STREAMLUA_CONTAINERS = '4' }) }))
+    assert.same({ 2, 0 }, names({ set = { containers = 2 } }))
+    write('streamlua.conf.lua', 'return { containers = 5 }')
+    assert.same({ 0, 4 }, names({ getenv = getenv({ STREAMLUA_WORKERS = '4' }) }))
+    assert.same({ 0, 2 }, names({ set = { workers = 2 },
+      getenv = getenv({ STREAMLUA_CONTAINERS = '4' }) }))
+    write('streamlua.conf.lua', 'return {\n  containers = 5,\n  workers = 4,\n}')
+    assert.equal('streamlua.conf.lua:3: setting workers: it is another name of containers, which differs',
+      failure().message)
+    write('streamlua.conf.lua', 'return {}')
+    assert.matches('^STREAMLUA_WORKERS: ', failure({
+      getenv = getenv({ STREAMLUA_CONTAINERS = '4', STREAMLUA_WORKERS = '3' }) }).message)
+  end)
+
   it('leave keys of topologies in --set alone', function()
     local config = conf.load({ set = { input = 'x', ['my.key'] = 1, ackers = 2 } })
     assert.is_nil(config.values.input)

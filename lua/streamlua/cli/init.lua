@@ -5,6 +5,7 @@
 --   local code = cli.main({ [0] = 'streamlua', 'version' })
 
 local commands = require 'streamlua.cli.commands'
+local conf = require 'streamlua.conf'
 local errors = require 'streamlua.cli.error'
 local exit = require 'streamlua.cli.exit'
 local libc = require 'streamlua.connectors.libc'
@@ -101,6 +102,11 @@ end
 local function set_map(list)
   local map = {}
   for _, item in ipairs(list) do
+    -- The last word counts, by whichever of its names a key is given.
+    local other = conf.OTHER_NAME[item.key]
+    if other then
+      map[other] = nil
+    end
     map[item.key] = M.set_value(item.value)
   end
   return map

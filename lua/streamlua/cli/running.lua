@@ -47,7 +47,11 @@ end
 ---@return string
 function M.state_url(context)
   local url = context.settings.state
-  local folder = url:match('^localfs:(.*)$')
+  if url == 'memory:' then
+    context:fail('invalid', "state URL 'memory:'", 'it ends with the process that has it; '
+      .. 'use localfs:DIR or zookeeper://host:port[,host:port]/root')
+  end
+  local folder = url:match('^localfs:(.+)$')
   return folder and 'localfs:' .. absolute(folder) or url
 end
 
@@ -55,7 +59,7 @@ end
 ---@param url string
 ---@return string
 function M.logs_folder(url)
-  local folder = url:match('^localfs:(.*)$')
+  local folder = url:match('^localfs:(.+)$')
   return (folder or home.state_home() .. '/streamlua') .. '/logs'
 end
 
