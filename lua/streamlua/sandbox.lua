@@ -194,8 +194,11 @@ local function unhandled(value)
 end
 
 local function send(reply)
-  local text = json.encode(reply, { max_depth = M.MAX_DEPTH + 8 })
-    or '{"message":"the error can not be written"}'
+  local text, why = json.encode(reply, { max_depth = M.MAX_DEPTH + 8 })
+  if not text and tostring(why):find('not enough memory', 1, true) then
+    error(why, 0)
+  end
+  text = text or '{"message":"the error can not be written"}'
   libc.write_all(RESULT_FD, ('%016x'):format(#text))
   libc.write_all(RESULT_FD, text)
 end
