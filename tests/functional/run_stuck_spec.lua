@@ -40,7 +40,8 @@ local TASK = { open = 'source', next_tuple = 'source', ack = 'source', close = '
   prepare = 'sink', execute = 'sink', finish = 'sink', cleanup = 'sink' }
 
 local function start(where, ...)
-  local path = files.write('topo.lua', TEXT)
+  -- One file each: others may be reading theirs.
+  local path = files.write(where .. '/topo.lua', TEXT)
   return process.start({ 'run', path, '--set', 'where=' .. where, ... })
 end
 
