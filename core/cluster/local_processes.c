@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +11,56 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { COMMAND_LINE_MAX = 16 * 1024, ARGUMENTS_MAX = 32 };
+enum {
+    COMMAND_LINE_MAX = 16 * 1024,
+    ARGUMENTS_MAX = 32,
+    /* How long a process may take to begin, once the kernel has its program. */
+    BEGIN_MS = 10000,
+};
 
-/* Reads the arguments of a process of ours; 0 when there are none. */
-static size_t
-read_arguments(int64_t pid, char *text, const char **arguments)
+/* Reads the command line of a process of ours; -1 when it is none. */
+static ssize_t
+read_command_line(int64_t pid, char *text)
 {
     char path[64];
     struct stat status;
     snprintf(path, sizeof(path), "/proc/%lld/cmdline", (long long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return 0;
+        return -1;
     }
     ssize_t size = fstat(fd, &status) == 0 && status.st_uid == geteuid()
                        ? read(fd, text, COMMAND_LINE_MAX - 1)
                        : -1;
     close(fd);
+    return size;
+}
+
+/* The process has the program of this one. */
+static bool
+is_of_this_program(int64_t pid)
+{
+    char path[64];
+    struct stat its;
+    struct stat ours;
+    snprintf(path, sizeof(path), "/proc/%lld/exe", (long long)pid);
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+           its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
+/*
+ * Reads the arguments of a process of ours; 0 when there are none. Between two steps of execve() a
+ * process has its program and no command line yet, for as long as it has to wait for a processor
+ * there, while whoever started it knows already that it runs: that is waited for.
+ */
+static size_t
+read_arguments(int64_t pid, char *text, const char **arguments)
+{
+    ssize_t size = read_command_line(pid, text);
+    for (int i = 0; size == 0 && i < BEGIN_MS && is_of_this_program(pid); i++) {
+        poll(NULL, 0, 1);
+        size = read_command_line(pid, text);
+    }
     size_t count = 0;
     for (ssize_t at = 0; at < size && count < ARGUMENTS_MAX;) {
         text[size] = '\0';
