@@ -119,18 +119,21 @@ outbox_ring(const struct sl__outbox *self)
     return worker->data[self->executor->index * worker->lane_count + self->dest_executor];
 }
 
-bool
-sl__outbox_has_way(const struct sl__outbox *self)
+static bool
+outbox_ring_has_room(const struct sl__outbox *self)
 {
-    if (!sl__outbox_can_hand_over(self)) {
-        return false;
-    }
     struct sl_ring *ring = outbox_ring(self);
-    if (self->io.count > 0 && ring != NULL && !sl_ring_has_room(ring)) {
+    if (ring != NULL && !sl_ring_has_room(ring)) {
         self->executor->is_ring_full = true;
         return false;
     }
     return true;
+}
+
+bool
+sl__outbox_has_way(const struct sl__outbox *self)
+{
+    return sl__outbox_can_hand_over(self) && (self->io.count == 0 || outbox_ring_has_room(self));
 }
 
 bool
@@ -175,7 +178,11 @@ bool
 sl__outbox_hand_over(struct sl__outbox *self)
 {
     struct sl_executor *executor = self->executor;
-    if (!sl__outbox_can_hand_over(self)) {
+    /*
+     * Whether the ring has room is asked first, and stays true: nobody else pushes.  A batch that
+     * is counted as sent is sent, else its cycle would look full to others for a moment.
+     */
+    if (!sl__outbox_can_hand_over(self) || !outbox_ring_has_room(self)) {
         return false;
     }
     struct sl__batch *batch = self->batch;
@@ -199,12 +206,8 @@ sl__outbox_hand_over(struct sl__outbox *self)
     if (self->dest_executor == executor->index) {
         sl__executor_deliver(executor, batch);
     } else {
-        if (!sl_ring_push(outbox_ring(self), &batch)) {
-            batch_done(self);
-            self->batch = batch;
-            executor->is_ring_full = true;
-            return false;
-        }
+        bool is_pushed = sl_ring_push(outbox_ring(self), &batch);
+        sl_assert(is_pushed);
         sl__executor_ring_bell(executor->worker->executors[self->dest_executor]);
     }
     self->is_last_sent = self->is_last;
@@ -220,18 +223,30 @@ sl__outbox_hand_over(struct sl__outbox *self)
     return true;
 }
 
+/* Wakes the executors whose tasks wait for room in a cycle: see is_cycle_full in turn.c. */
+static void
+cycle_has_room(struct sl_worker *worker)
+{
+    /* Either this sees that an executor waits, or that one sees that there is room. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (int32_t i = 0; i < worker->executor_count; i++) {
+        struct sl_executor *executor = worker->executors[i];
+        if (__atomic_load_n(&executor->waits_for_cycle, __ATOMIC_RELAXED) != 0 &&
+            __atomic_exchange_n(&executor->waits_for_cycle, 0, __ATOMIC_SEQ_CST) != 0) {
+            sl__executor_ring_bell(executor);
+        }
+    }
+}
+
 /* A batch of this outbox has been executed by `executor`. */
 void
 sl__outbox_released(struct sl_executor *executor, struct sl__outbox *self)
 {
     struct sl_executor *home = self->executor;
     if (batch_done(self)) {
-        /* Tasks of the cycle may take from outside again. */
-        struct sl_worker *worker = home->worker;
-        for (int32_t i = 0; i < worker->executor_count; i++) {
-            sl__executor_ring_bell(worker->executors[i]);
-        }
-    } else if (home != executor) {
+        cycle_has_room(home->worker);
+    }
+    if (home != executor) {
         sl__executor_ring_bell(home);
     }
 }

@@ -395,6 +395,8 @@ struct sl_executor {
     _Alignas(64) uint32_t bell;
     uint32_t is_asleep;
     uint32_t bell_seen;
+    /* A task takes nothing from outside until its cycle has room; taken back by who makes it. */
+    uint32_t waits_for_cycle;
     pthread_mutex_t command_lock;
     struct sl__command *commands;
     uint32_t has_commands;

@@ -128,8 +128,17 @@ sl__task_has_records(struct sl_executor *self, struct sl__task *task)
 static bool
 is_cycle_full(const struct sl__task *task)
 {
-    return task->scc >= 0 && task->inner.first == NULL &&
-           __atomic_load_n(&task->executor->worker->cycles_full[task->scc], __ATOMIC_ACQUIRE) > 0;
+    if (task->scc < 0 || task->inner.first != NULL) {
+        return false;
+    }
+    int32_t *full = &task->executor->worker->cycles_full[task->scc];
+    if (__atomic_load_n(full, __ATOMIC_ACQUIRE) == 0) {
+        return false;
+    }
+    /* Who makes room rings those that wait: say so, and look again. */
+    __atomic_store_n(&task->executor->waits_for_cycle, 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return __atomic_load_n(full, __ATOMIC_ACQUIRE) > 0;
 }
 
 bool

@@ -26,11 +26,12 @@ rig_pair(bool is_local, double pool_bytes)
     return rig;
 }
 
-/* The two bolts 3 and 4 of a cycle, on one executor. */
+/* The two bolts 3 and 4 of a cycle, on the first and the last executor. */
 static struct rig *
-rig_ring(double pool_bytes)
+rig_ring(int32_t executors, double pool_bytes)
 {
     struct sl_worker_options options = rig_options();
+    options.executors = executors;
     options.credit = CREDIT;
     options.pool_bytes = pool_bytes;
     struct rig *rig = rig_new(&options);
@@ -39,7 +40,7 @@ rig_ring(double pool_bytes)
     rig_read(rig, a, b, SL_GROUPING_SHUFFLE);
     rig_read(rig, b, a, SL_GROUPING_SHUFFLE);
     rig_plan(rig, a, 3, 0);
-    rig_plan(rig, b, 4, 0);
+    rig_plan(rig, b, 4, executors - 1);
     rig_attach_all(rig);
     return rig;
 }
@@ -201,7 +202,7 @@ static void
 test_a_cycle_holds_eight_credits_and_then_drops(void **state)
 {
     (void)state;
-    struct rig *rig = rig_ring(0);
+    struct rig *rig = rig_ring(1, 0);
     struct sl__outbox *outbox = outbox_of(rig, 3);
     assert_true(outbox->is_cyclic);
     assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
@@ -285,6 +286,116 @@ test_a_full_ring_keeps_the_batch(void **state)
         assert_null(out);
     }
     assert_true(sl__outbox_hand_over(outbox));
+    rig_free(rig);
+}
+
+struct watch {
+    const int32_t *cycle_full;
+    int32_t is_running;
+    int32_t has_seen;
+};
+
+static void *
+watch_cycle(void *argument)
+{
+    struct watch *self = argument;
+    __atomic_store_n(&self->is_running, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&self->is_running, __ATOMIC_SEQ_CST) != 0) {
+        self->has_seen |= __atomic_load_n(self->cycle_full, __ATOMIC_SEQ_CST) != 0;
+    }
+    return NULL;
+}
+
+/* Who had seen it would wait for news of room that nobody sends. */
+static void
+test_a_cycle_is_not_full_for_a_batch_that_finds_no_room_in_the_ring(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ring(2, 1e6);
+    struct sl__outbox *outbox = outbox_of(rig, 3);
+    struct sl_ring *ring = rig->worker->data[1];
+    sl_outbox_flush(&outbox->io, 1);
+    for (int i = 1; i < CREDIT; i++) {
+        write_one(outbox, i);
+        assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
+    }
+    struct sl__batch *batch = NULL;
+    while (sl_ring_push(ring, &batch)) {
+    }
+    write_one(outbox, CREDIT);
+    struct watch watch = {.cycle_full = outbox->cycle_full};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, watch_cycle, &watch), 0);
+    while (__atomic_load_n(&watch.is_running, __ATOMIC_SEQ_CST) == 0) {
+        sched_yield();
+    }
+    for (int i = 0; i < 200000; i++) {
+        assert_false(sl__outbox_hand_over(outbox));
+    }
+    __atomic_store_n(&watch.is_running, 0, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    assert_false(watch.has_seen);
+    assert_true(sl_worker_executor(rig->worker, 0)->is_ring_full);
+    while (sl_ring_pop(ring, &batch)) {
+        if (batch != NULL) {
+            sl__batch_give(sl_worker_executor(rig->worker, 1), batch);
+        }
+    }
+    assert_true(sl__outbox_hand_over(outbox));
+    assert_int_equal(*outbox->cycle_full, 1);
+    rig_free(rig);
+}
+
+/* Bolts 3 (executor 0), 4 (1) and 5 (2) of one cycle, spout 1 -> 5; executor 3 has none of them. */
+static void
+test_room_in_a_cycle_wakes_those_that_wait_for_it(void **state)
+{
+    (void)state;
+    struct sl_worker_options options = rig_options();
+    options.executors = 4;
+    options.credit = CREDIT;
+    struct rig *rig = rig_new(&options);
+    int32_t bolts[3];
+    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 1, (struct rig_component){0});
+    for (int32_t i = 0; i < 3; i++) {
+        bolts[i] = rig_component(rig, SL_TASK_BOLT, 1, 0, 1, (struct rig_component){0});
+        rig_plan(rig, bolts[i], 3 + i, i);
+    }
+    for (int32_t i = 0; i < 3; i++) {
+        rig_read(rig, bolts[i], bolts[(i + 1) % 3], SL_GROUPING_SHUFFLE);
+    }
+    rig_read(rig, spout, bolts[2], SL_GROUPING_SHUFFLE);
+    rig_plan(rig, spout, SPOUT, 2);
+    rig_attach_all(rig);
+    struct sl__outbox *outbox = outbox_of(rig, 3);
+    sl_outbox_flush(&outbox->io, 1);
+    for (int i = 1; i <= CREDIT; i++) {
+        write_one(outbox, i);
+        assert_int_equal(sl_outbox_flush(&outbox->io, 1), SL_FLUSH_OK);
+    }
+    struct sl__outbox *outside = outbox_of(rig, SPOUT);
+    sl_outbox_flush(&outside->io, 1);
+    write_one(outside, 1);
+    assert_true(sl__outbox_hand_over(outside));
+    struct sl_turn turn;
+    for (int32_t i = 0; i < options.executors; i++) {
+        struct sl_executor *executor = sl_worker_executor(rig->worker, i);
+        if (i != 1) {
+            assert_int_equal(sl_executor_next(executor, &turn, 0), SL_TURN_NONE);
+        }
+        executor->is_asleep = 1;
+    }
+    struct sl_executor *other = sl_worker_executor(rig->worker, 1);
+    struct sl__batch *batch;
+    assert_true(sl_ring_pop(rig->worker->data[1], &batch));
+    sl__batch_give(other, batch);
+    sl__outbox_released(other, outbox);
+    static const uint32_t asleep[] = {0, 1, 0, 1};
+    for (int32_t i = 0; i < options.executors; i++) {
+        assert_int_equal(sl_worker_executor(rig->worker, i)->is_asleep, asleep[i]);
+    }
+    assert_int_equal(sl_executor_next(sl_worker_executor(rig->worker, 2), &turn, 0), SL_TURN_BATCH);
+    rig_batch(rig, sl_worker_executor(rig->worker, 2), &turn);
     rig_free(rig);
 }
 
@@ -413,6 +524,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_cycle_holds_eight_credits_and_then_drops),
     cmocka_unit_test(test_marks_travel_with_the_last_records_or_alone),
     cmocka_unit_test(test_a_full_ring_keeps_the_batch),
+    cmocka_unit_test(test_a_cycle_is_not_full_for_a_batch_that_finds_no_room_in_the_ring),
+    cmocka_unit_test(test_room_in_a_cycle_wakes_those_that_wait_for_it),
     cmocka_unit_test(test_turns_look_at_no_outbox_that_is_not_in_use),
     cmocka_unit_test(test_outboxes_without_credit_are_listed_until_they_have_some),
 };
