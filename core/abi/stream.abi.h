@@ -243,11 +243,9 @@ void sl_abi_task_opened(struct sl_task *task);
 /* Asks for ticks, aligned to multiples of the period or from now on. */
 void sl_abi_task_tick(struct sl_task *task, double period_ms, int32_t is_aligned);
 
-/*
- * While an executor is held (1) none of its tasks ticks; then those whose time has come tick once.
- * With 2 a task also runs only when nothing that it has emitted is under way, cycles apart.
+/* Holds an executor (enum sl_hold), or no longer: then tasks whose time came meanwhile tick once.
  */
-void sl_abi_executor_hold(struct sl_executor *executor, int32_t held);
+void sl_abi_executor_hold(struct sl_executor *executor, int32_t hold);
 
 /* A spout that was DONE is to be called again. */
 void sl_abi_spout_reopen(struct sl_task *task);

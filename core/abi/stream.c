@@ -485,13 +485,13 @@ sl_abi_task_tick(struct sl_task *task, double period_ms, int32_t is_aligned)
 }
 
 void
-sl_abi_executor_hold(struct sl_executor *executor, int32_t held)
+sl_abi_executor_hold(struct sl_executor *executor, int32_t hold)
 {
     if (executor == NULL) {
         missing();
         return;
     }
-    sl_executor_hold(executor, held);
+    sl_executor_hold(executor, hold);
 }
 
 void

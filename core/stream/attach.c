@@ -254,8 +254,8 @@ sl_task_tick(struct sl_task *io, double period_ms, int32_t is_aligned)
 }
 
 void
-sl_executor_hold(struct sl_executor *self, int32_t held)
+sl_executor_hold(struct sl_executor *self, int32_t hold)
 {
-    self->is_held = held != 0;
-    self->keeps_way = held == 2;
+    self->is_held = hold != SL_HOLD_NOTHING;
+    self->keeps_way = hold == SL_HOLD_TICKS_AND_WAY;
 }

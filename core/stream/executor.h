@@ -39,11 +39,8 @@ void sl_turn_end(struct sl_executor *executor, struct sl_turn *turn);
 
 void sl_task_opened(struct sl_task *task);
 void sl_task_tick(struct sl_task *task, double period_ms, int32_t is_aligned);
-/*
- * While it is held (1) no task of the executor ticks; then those whose time has come tick once.
- * With 2 a task also runs only when nothing that it has emitted is under way, cycles apart.
- */
-void sl_executor_hold(struct sl_executor *self, int32_t held);
+/* Holds (enum sl_hold), or no longer: then tasks whose time came meanwhile tick once. */
+void sl_executor_hold(struct sl_executor *self, int32_t hold);
 void sl_spout_reopen(struct sl_task *task);
 int32_t sl_task_emitter_count(struct sl_task *task);
 struct sl_emitter *sl_task_emitter(struct sl_task *task, int32_t at);

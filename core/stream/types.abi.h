@@ -206,6 +206,15 @@ enum sl_command {
     SL_COMMAND_TELL = 8,
 };
 
+/* What an executor keeps back. */
+enum sl_hold {
+    SL_HOLD_NOTHING = 0,
+    /* No task ticks. */
+    SL_HOLD_TICKS = 1,
+    /* Nor does one run while anything that it has emitted is under way, cycles apart. */
+    SL_HOLD_TICKS_AND_WAY = 2,
+};
+
 /* What an executor should do next. */
 struct sl_turn {
     /* enum sl_turn_kind. */

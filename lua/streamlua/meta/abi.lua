@@ -1129,6 +1129,9 @@ error('streamlua.meta.abi describes types for editors and is not to be required'
 ---@field SL_COMMAND_DRAIN integer
 ---@field SL_COMMAND_STOP integer
 ---@field SL_COMMAND_TELL integer
+---@field SL_HOLD_NOTHING integer
+---@field SL_HOLD_TICKS integer
+---@field SL_HOLD_TICKS_AND_WAY integer
 ---@field SL_SPOUT_EMITTED integer
 ---@field SL_SPOUT_NOTHING integer
 ---@field SL_SPOUT_DONE integer
@@ -2104,11 +2107,10 @@ function C.sl_abi_task_opened(task) end
 ---@param is_aligned integer
 function C.sl_abi_task_tick(task, period_ms, is_aligned) end
 
---- While an executor is held (1) none of its tasks ticks; then those whose time has come tick once.
---- With 2 a task also runs only when nothing that it has emitted is under way, cycles apart.
+--- Holds an executor (enum sl_hold), or no longer: then tasks whose time came meanwhile tick once.
 ---@param executor sl_executor|ffi.cdata*
----@param held integer
-function C.sl_abi_executor_hold(executor, held) end
+---@param hold integer
+function C.sl_abi_executor_hold(executor, hold) end
 
 --- A spout that was DONE is to be called again.
 ---@param task sl_task|ffi.cdata*

@@ -298,7 +298,8 @@ end
 ---@param has_way boolean bolts begin only when nothing that they have emitted is under way
 function Executor:hold(is_held, has_way)
   self.is_held = is_held
-  C.sl_abi_executor_hold(self.pointer, is_held and (has_way and 2 or 1) or 0)
+  local hold = has_way and C.SL_HOLD_TICKS_AND_WAY or C.SL_HOLD_TICKS
+  C.sl_abi_executor_hold(self.pointer, is_held and hold or C.SL_HOLD_NOTHING)
   if is_held then return end
   each_task(self, function(rt)
     if not rt.waits then return end

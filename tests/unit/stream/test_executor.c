@@ -337,12 +337,12 @@ test_ticks_wait_while_the_executor_is_held(void **state)
     struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
     rig_advance(rig, 100);
     assert_int_equal(ticks.count, 1);
-    sl_executor_hold(executor, 1);
+    sl_executor_hold(executor, SL_HOLD_TICKS);
     /* Nothing that is due by a tick keeps it from sleeping. */
     assert_true(sl_executor_due_ms(executor) > 100);
     rig_advance(rig, 350);
     assert_int_equal(ticks.count, 1);
-    sl_executor_hold(executor, 0);
+    sl_executor_hold(executor, SL_HOLD_NOTHING);
     rig_run(rig);
     assert_int_equal(ticks.count, 2);
     assert_int_equal(ticks.last_ms, 1200);
@@ -844,13 +844,13 @@ test_a_task_that_keeps_its_way_runs_with_nothing_under_way(void **state)
     rig->tasks[1].limit = 1000000;
     rig_open(rig);
     struct sl_executor *first = sl_worker_executor(rig->worker, 0);
-    sl_executor_hold(first, 2);
+    sl_executor_hold(first, SL_HOLD_TICKS_AND_WAY);
     rig->is_running[1] = true;
     rig_run(rig);
     int64_t per_batch = 1024 / (sizeof(struct sl_record) + sizeof(struct sl_slot));
     int64_t before = rig->tasks[1].count;
     assert_in_range(before, 1, 3 * per_batch);
-    sl_executor_hold(first, 1);
+    sl_executor_hold(first, SL_HOLD_TICKS);
     rig_run(rig);
     assert_in_range(rig->tasks[1].count, before + per_batch, 6 * per_batch);
     rig_free(rig);
