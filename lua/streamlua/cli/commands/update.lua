@@ -197,10 +197,16 @@ local function drain_ms(args, topology)
   return (text and units.parse_duration(text) or 30) * 1000
 end
 
+-- What the topology master says when tasks or keys that move have too much before them.
+local NOT_DRAINED = 'still in flight'
+
 local function check_outcome(context, name, result)
   if result.outcome == 'rolled_back' then
     context:fail('rolled_back', running.label(name),
-      ('the update failed and was rolled back: %s'):format(result.reason))
+      ('the update failed and was rolled back: %s'):format(result.reason),
+      result.reason:find(NOT_DRAINED, 1, true)
+        and 'what was queued has to be worked off first: a longer --drain-timeout or a smaller max_spout_pending '
+          .. 'gives it the time (docs/update.md)' or nil)
   elseif result.outcome == 'not_rolled_back' then
     context:fail('not_rolled_back', running.label(name), result.reason,
       ("see 'streamlua describe %s'"):format(name))
