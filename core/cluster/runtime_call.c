@@ -11,10 +11,7 @@
  * for each. */
 
 enum {
-    /* How long a command waits for a topology master that is being started anew, beside the
-     * session of a dead one, which ends by itself. */
-    LEADER_MS = 5000,
-    /* The same when there is no process that could start one. */
+    /* How long a command waits for a topology master when no process could start one. */
     STEP_MS = 500,
     RETRY_MS = 50,
 };
@@ -168,7 +165,8 @@ patience_ms(const struct sl_runtime *self, const char *topology)
     if (!sl__rt_is_hopeful(self, topology)) {
         return STEP_MS;
     }
-    return LEADER_MS + (is_in_session ? (uint64_t)self->settings.zookeeper_session_timeout_ms : 0);
+    return self->leader_ms +
+           (is_in_session ? (uint64_t)self->settings.zookeeper_session_timeout_ms : 0);
 }
 
 int

@@ -8,6 +8,8 @@
 #include "cluster/scheduler_client.h"
 #include "state/open.h"
 
+enum { LEADER_MS = 5000 };
+
 static void
 runtime_free(struct sl_runtime *self)
 {
@@ -47,6 +49,7 @@ sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **ru
     if (self->options.timeout_ms == 0) {
         self->options.timeout_ms = SL_RUNTIME_STEP_MS;
     }
+    self->leader_ms = LEADER_MS;
     sl_arena_create(&self->view_arena, 0, 0);
     sl_arena_create(&self->answer_arena, 0, 0);
     sl_arena_create(&self->planned_arena, 0, 0);

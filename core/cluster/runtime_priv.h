@@ -53,6 +53,9 @@ struct sl_runtime {
     struct sl_state_loop_executor executor;
     struct sl_state_store *store;
     struct sl_rpc *rpc;
+    /* How long a command waits for a topology master that is being started anew, beside the
+     * session of a dead one, which ends by itself. */
+    uint64_t leader_ms;
     struct sl_timer deadline;
     bool is_late;
     struct sl__rt_outcome outcome;

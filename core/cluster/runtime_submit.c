@@ -219,12 +219,34 @@ list_missing(const struct sl_control_status *status, char *text, size_t size)
     }
 }
 
+/* On a busy machine the first topology master may take long to begin. It is waited for as long as
+ * there is somebody who starts it, and something to lead. */
+static int
+ask_when_led(struct sl_runtime *self, const char *topology, uint64_t timeout_ms)
+{
+    struct sl_control_request request = {.time_limit_ms = timeout_ms};
+    uint64_t until = sl_loop_now_ms(self->loop) + timeout_ms;
+    int rc = sl__rt_ask(self, topology, SL_TM_AWAIT, &request, timeout_ms + 1000);
+    while (rc == SL_EUNAVAIL && sl__rt_is_hopeful(self, topology)) {
+        uint64_t now = sl_loop_now_ms(self->loop);
+        if (now >= until) {
+            return sl_err_set(SL_ETIMEOUT, "no process leads %s yet; it goes on starting",
+                              topology);
+        }
+        rc = sl__rt_check_running(self, topology);
+        if (rc == 0) {
+            request.time_limit_ms = until - now;
+            rc = sl__rt_ask(self, topology, SL_TM_AWAIT, &request, until - now + 1000);
+        }
+    }
+    return rc;
+}
+
 int
 sl__rt_await_settled(struct sl_runtime *self, const char *topology, uint64_t timeout_ms)
 {
-    struct sl_control_request request = {.time_limit_ms = timeout_ms};
     char missing[256];
-    int rc = sl__rt_ask(self, topology, SL_TM_AWAIT, &request, timeout_ms + 1000);
+    int rc = ask_when_led(self, topology, timeout_ms);
     if (rc != 0 || self->status.is_settled) {
         return rc;
     }

@@ -120,6 +120,24 @@ test_a_scheduler_without_a_location_can_not_be_asked(void **state)
     sl_runtime_close(runtime);
 }
 
+/* Not one that nobody starts, and not one that somebody has killed meanwhile. */
+static void
+test_await_settled_waits_for_the_first_topology_master(void **state)
+{
+    struct sl_runtime *runtime = runtime_new("standalone", false);
+    (void)state;
+    runtime->leader_ms = 1;
+    store_topology(runtime, "words");
+    assert_int_equal(sl__rt_await_settled(runtime, "words", 50), SL_ETIMEOUT);
+    assert_string_equal(sl_err_last()->msg, "no process leads words yet; it goes on starting");
+    assert_int_equal(sl__rt_await_settled(runtime, "gone", 60000), SL_ENOTFOUND);
+    sl_runtime_close(runtime);
+    runtime = runtime_new("local", false);
+    store_topology(runtime, "words");
+    assert_int_equal(sl__rt_await_settled(runtime, "words", 60000), SL_EUNAVAIL);
+    sl_runtime_close(runtime);
+}
+
 static void
 test_a_plan_without_containers_is_refused(void **state)
 {
@@ -167,6 +185,7 @@ main(void)
         cmocka_unit_test(test_an_unknown_command_is_refused),
         cmocka_unit_test(test_commands_of_unknown_topologies_fail),
         cmocka_unit_test(test_a_scheduler_without_a_location_can_not_be_asked),
+        cmocka_unit_test(test_await_settled_waits_for_the_first_topology_master),
         cmocka_unit_test(test_a_plan_without_containers_is_refused),
         cmocka_unit_test(test_an_unknown_launcher_is_refused),
         cmocka_unit_test(test_a_bad_address_is_refused),
