@@ -56,21 +56,23 @@ function M.read_key(keys, number)
   return key
 end
 
--- Reads field i (from 1) of record r into the local v<i>.
-local function read_field(i)
-  return (([[
-local s# = r.slots[@]
-if s#.tag == NUMBER then
-  v# = s#.number
-elseif s#.tag == KEY then
-  v# = keys[s#.len] or read_key(keys, s#.len)
-elseif s#.tag == TEXT then
-  v# = texts[s#.len]
-elseif s#.tag == STRING then
-  v# = text(cast(chars_p, r) + s#.offset, s#.len)
+-- Reads a field of record r, the one of slot AT, into V.
+local READ = [[
+local S = r.slots[AT]
+if S.tag == NUMBER then
+  V = S.number
+elseif S.tag == KEY then
+  V = keys[S.len] or read_key(keys, S.len)
+elseif S.tag == TEXT then
+  V = texts[S.len]
+elseif S.tag == STRING then
+  V = text(cast(chars_p, r) + S.offset, S.len)
 else
-  v# = read_other(r, s#)
-end]]):gsub('#', tostring(i)):gsub('@', tostring(i - 1)))
+  V = read_other(r, S)
+end]]
+
+local function read_field(at, slot_name, value_name)
+  return (READ:gsub('%f[%w]%u+%f[^%w]', { AT = at, S = slot_name, V = value_name }))
 end
 
 -- The table constructor of a tuple.
@@ -93,7 +95,7 @@ local TEXT, KEY = C.SL_SLOT_TEXT, C.SL_SLOT_KEY
 -- For an `execute` without loops of its own: it becomes part of this loop's trace. No pointer is in
 -- sight where the loop begins: a branch of `execute` that got a trace of its own ends there, and
 -- would have to make every pointer in sight on the Lua heap.
-local STRAIGHT = PREFIX .. [[
+local STRAIGHT = [[
 return function(p, n, meta, texts, keys)
   task.record = cast(record_p, p)
   for i = 1, n do
@@ -115,7 +117,7 @@ end]]
 
 -- For an `execute` with loops: a trace ends where they begin, and every local that is in sight there
 -- has to be made on the Lua heap. So no pointer is in sight: it is kept in task.record.
-local ADVANCE = PREFIX .. [[
+local ADVANCE = [[
 local function advance()
   local r = task.record
   ACK
@@ -167,7 +169,19 @@ return function(p, n, meta, texts, keys)
 end]]
 
 -- For tuples with so many fields that a loop reads them.
-local WIDE = 'local read_wide = select(-1, ...)\n' .. STRAIGHT
+local WIDE = [[
+local fields, new_table = select(-1, ...), require 'table.new'
+local function read_all(r, texts, keys)
+  local tuple = new_table(#fields, #fields)
+  for i = 1, #fields do
+    local v
+    FIELD
+    local name = fields[i]
+    tuple[i], tuple[name] = v, v
+  end
+  return tuple
+end
+]] .. STRAIGHT
 
 local function form_of(bolt)
   if not bytecode.has_loop(bolt.execute) then return STRAIGHT end
@@ -183,23 +197,24 @@ function M.bolt(task, fields, bolt)
   local is_wide = #fields > wide.FIELDS_MOST
   local reads, values, stores = {}, {}, {}
   for i, name in ipairs(is_wide and {} or fields) do
-    reads[i] = read_field(i)
+    reads[i] = read_field(i - 1, 's' .. i, 'v' .. i)
     values[i] = 'v' .. i
     stores[i] = format('tuple[%d], tuple[%q] = v%d, v%d', i, name, i, i)
   end
   local parts = {
     FIELDS = concat(reads, '\n'),
+    FIELD = read_field('i - 1', 's', 'v'),
     VALUES = concat(values, ', '),
     DECLARE = #values > 0 and 'local ' .. concat(values, ', ') or '',
-    TUPLE = is_wide and 'read_wide(task.record, texts)' or tuple_text(fields),
+    TUPLE = is_wide and 'read_all(task.record, texts, keys)' or tuple_text(fields),
     STORE = concat(stores, '\n'),
     META = bolt.hold and 'hold(meta)' or 'meta',
     ACK = bolt.hold and '' or 'if r.anchors ~= 0 then C.sl_abi_task_ack(task) end',
   }
   local text = (is_wide and WIDE or form_of(bolt)):gsub('%f[%w](%u+)%f[^%w]', parts)
-  local chunk = assert(loadstring(text, '=execute'))
+  local chunk = assert(loadstring(PREFIX .. text, '=execute'))
   return chunk(ffi, C, task, bolt.execute, bolt.self, bolt.collector, M.read_other, M.read_key,
-    bolt.hold, is_wide and wide.reader(fields, M.read_other) or nil)
+    bolt.hold, fields)
 end
 
 local SPOUT = [[

@@ -13,7 +13,8 @@
 -- batch, a Lua table, and the record holds its index. Such a list is written again together with its
 -- batch.
 --
--- Record layout: core/stream/types.abi.h.
+-- What is done for each field is written out, or stands in a loop over the fields: see
+-- streamlua.runtime.wide. Record layout: core/stream/types.abi.h.
 
 local abi = require 'streamlua.abi'
 local value = require 'streamlua.runtime.value'
@@ -40,18 +41,8 @@ local SINGLE = {
 ---------------------------------------------------------------------------------------------------
 -- pieces of the generated text
 
--- `form` n times, or what it gives for each i, with i for # and i - 1 for @.
-local function list(n, form, separator)
-  local out = {}
-  for i = 1, n do
-    local text = type(form) == 'function' and form(i) or form
-    out[i] = (text:gsub('#', tostring(i)):gsub('@', tostring(i - 1)))
-  end
-  return concat(out, separator or '\n')
-end
-
 -- LEN(x) stands for #x: '#' is a place holder in these texts.
-local function lengths(text) return (text:gsub('LEN%((%w+)%)', '#%1')) end
+local function lengths(text) return (text:gsub('LEN(%b())', '#%1')) end
 
 local LENGTH = [[
 if type(v#) == 'string' then
@@ -68,20 +59,21 @@ if type(v#) == 'string' then
   if number == 0 then need = need + band(LEN(v#) + 7, -8) end
 ]]
 
--- Reads the values and finds the size of the record: sets v1.., b1.. (bytes of other values), need;
--- `key` is the field whose ways are kept, if there is one.
-local function read_text(n, key)
-  return lengths(concat({
-    "if type(values) ~= 'table' then bad_values(values) end",
-    n > 0 and 'local ' .. list(n, 'v#', ', ') .. ' = ' .. list(n, 'values[#]', ', ') or '',
-    format('if values[%d] ~= nil then too_many(values) end', n + 1),
-    format('local need = %d', HEADER + SLOT * n),
-    n > 0 and 'local ' .. list(n, 'b#', ', ') or '',
-    list(n, function(i) return (i == key and KEY_LENGTH or LENGTH) .. [[
+local OTHER_LENGTH = [[
 elseif type(v#) ~= 'number' and type(v#) ~= 'nil' and type(v#) ~= 'boolean' then
   b# = other(v#, #)
   need = need + band(LEN(b#) + 7, -8)
-end]] end),
+end]]
+
+-- Reads the n values and finds the size of the record: sets v#, b# (bytes of other values), need; `key`
+-- is the field whose ways are kept, if there is one.
+local function read_text(shape, n, key)
+  return lengths(concat({
+    "if type(values) ~= 'table' then bad_values(values) end",
+    shape.declare(n),
+    format('if values[%d] ~= nil then too_many(values) end', n + 1),
+    format('local need = %d', HEADER + SLOT * n),
+    shape.each(n, LENGTH .. OTHER_LENGTH, key, KEY_LENGTH .. OTHER_LENGTH),
   }, '\n'))
 end
 
@@ -105,8 +97,23 @@ local REFER = [[
 
   end]]
 
--- Writes the values at `p`; the variables are those of read_text.
-local function write_text(n, store_string, key)
+-- Writes one value; STORE is how it does a string.
+local STORE_ONE = [[
+if type(v#) == 'number' then
+  s[@].tag = NUMBER
+  s[@].number = v#
+elseif type(v#) == 'string' then
+STORE
+elseif type(v#) == 'nil' then
+  s[@].tag = NIL
+elseif type(v#) == 'boolean' then
+  s[@].tag = v# and TRUE or FALSE
+else
+  at = put_other(r, @, v#, b#, at)
+end]]
+
+-- Writes the n values at `p`; the variables are those of read_text.
+local function write_text(shape, n, store_string, key)
   local store = store_string .. [[
 
   at = at + band(LEN(v#) + 7, -8)]]
@@ -120,32 +127,20 @@ local function write_text(n, store_string, key)
   end]]
   return lengths(concat({
     'local r = cast(record_p, p)',
-    n > 0 and 'local s = r.slots' or '',
+    'local s = r.slots',
     format('local at = %d', HEADER + SLOT * n),
-    list(n, function(i) return [[
-if type(v#) == 'number' then
-  s[@].tag = NUMBER
-  s[@].number = v#
-elseif type(v#) == 'string' then
-]] .. (i == key and store_key or store) .. [[
-
-elseif type(v#) == 'nil' then
-  s[@].tag = NIL
-elseif type(v#) == 'boolean' then
-  s[@].tag = v# and TRUE or FALSE
-else
-  at = put_other(r, @, v#, b#, at)
-end]] end),
+    shape.each(n, (STORE_ONE:gsub('STORE', store)), key, (STORE_ONE:gsub('STORE', store_key))),
     'r.len = need',
   }, '\n'))
 end
 
--- An expression for the hash of the key fields of a route.
-local function hash_text(route)
+-- An expression for the hash of the key fields of a route, which the text calls `name`.
+local function hash_text(shape, route, name)
+  if route.key_count > wide.KEYS_MOST then return format('hash_all(%s, v)', name) end
   local text
   for i = 0, route.key_count - 1 do
-    local name = 'v' .. (route.keys[i] + 1)
-    local one = format('hash(%s, %d)', name, route.keys[i] + 1)
+    local field = route.keys[i] + 1
+    local one = format('hash(%s, %d)', shape.value(field), field)
     text = text and format('C.sl_keyhash_combine(%s, %s)', text, one) or one
   end
   return text
@@ -160,7 +155,7 @@ local function way_field(route)
 end
 
 -- Sets `o` to the outbox of the only receiver.
-local function pick_text(route)
+local function pick_text(shape, route)
   local way = SINGLE[route.grouping]
   if way_field(route) then
     -- KEY_LENGTH has done it for strings.
@@ -169,15 +164,15 @@ if type(V) == 'number' then
   o = C.sl_abi_route_number(route, V)
 elseif type(V) ~= 'string' then
   o = C.sl_abi_route_key(route, hash(V, I))
-end]]):gsub('V', 'v' .. way_field(route)):gsub('I', tostring(way_field(route))))
+end]]):gsub('V', shape.value(way_field(route))):gsub('I', tostring(way_field(route))))
   elseif way == 'first' or route.target_count == 1 then
     return 'local o = outbox'
   elseif way == 'next' then
     return 'local o = C.sl_abi_route_next(route)'
   elseif route.key_count > 1 then
-    return format('local o = C.sl_abi_route_key(route, %s)', hash_text(route))
+    return format('local o = C.sl_abi_route_key(route, %s)', hash_text(shape, route, 'route'))
   end
-  local name = 'v' .. (route.keys[0] + 1)
+  local name = shape.value(route.keys[0] + 1)
   return (([[
 local o
 if type(V) == 'string' then
@@ -190,13 +185,14 @@ end]]):gsub('V', name):gsub('I', tostring(route.keys[0] + 1)))
 end
 
 -- Chooses the receivers of all routes in the general way.
-local function choose_text(emitter)
+local function choose_text(shape, emitter)
   local out = { 'C.sl_abi_emitter_clear(emitter)' }
   for i = 0, emitter.route_count - 1 do
     local route = C.sl_abi_emitter_route(emitter, i)
     local way = SINGLE[route.grouping]
     if way == 'key' then
-      out[#out + 1] = format('C.sl_abi_emitter_add_key(emitter, %d, %s)', i, hash_text(route))
+      out[#out + 1] = format('C.sl_abi_emitter_add_key(emitter, %d, %s)', i,
+        hash_text(shape, route, format('C.sl_abi_emitter_route(emitter, %d)', i)))
     elseif route.grouping == C.SL_GROUPING_CUSTOM then
       out[#out + 1] = format('choose_custom(emitter, %d, values)', i)
     elseif route.grouping ~= C.SL_GROUPING_DIRECT then
@@ -210,6 +206,7 @@ end
 local PREFIX = [[
 local ffi, C, task, emitter, route, outbox, keys, h = ...
 local cast, copy, type, band, rshift = ffi.cast, ffi.copy, type, bit.band, bit.rshift
+local new_table = require 'table.new'
 local record_p, bytes_p = ffi.typeof('struct sl_record *'), ffi.typeof('uint8_t *')
 local NIL, NUMBER, STRING = C.SL_VALUE_NIL, C.SL_VALUE_NUMBER, C.SL_VALUE_STRING
 local TRUE, FALSE = C.SL_VALUE_TRUE, C.SL_VALUE_FALSE
@@ -221,6 +218,15 @@ local bad_id, bad_options = h.bad_id, h.bad_options
 local hash, choose_custom, choose_task = h.hash, h.choose_custom, h.choose_task
 local flush, await_root, ids, keep = h.flush, h.await_root, h.ids, h.keep
 local add_anchors, too_large, no_memory = h.add_anchors, h.too_large, h.no_memory
+local function hash_all(route, v)
+  local all
+  for k = 0, route.key_count - 1 do
+    local field = route.keys[k] + 1
+    local one = hash(v[field], field)
+    all = all and C.sl_keyhash_combine(all, one) or one
+  end
+  return all
+end
 local function general(values, options)
 READ
 local id
@@ -368,21 +374,21 @@ end
 ---@param helpers table functions that the text calls; see streamlua.runtime.collector
 ---@return fun(values: table, options?: table)
 function M.generate(task, emitter, kind, helpers)
-  if wide.is_wide(emitter) then return wide.emit(task, emitter, kind, helpers) end
+  local shape = wide.is_wide(emitter) and wide.looped or wide.written_out
   local n = emitter.field_count
   local single = is_single(emitter)
   local route = single and C.sl_abi_emitter_route(emitter, 0) or nil
   local key = single and way_field(route) or nil
   local text = PREFIX .. (single and DIRECT[kind] or 'return general')
   local parts = {
-    READ = read_text(n),
-    SIZE = read_text(n, key),
-    WRITE = write_text(n, single and is_near(route) and REFER or COPY, key),
-    COPYING = write_text(n, COPY),
-    CHOOSE = choose_text(emitter),
+    READ = read_text(shape, n),
+    SIZE = read_text(shape, n, key),
+    WRITE = write_text(shape, n, single and is_near(route) and REFER or COPY, key),
+    COPYING = write_text(shape, n, COPY),
+    CHOOSE = choose_text(shape, emitter),
     ANCHOR = ANCHOR[kind],
     END = AFTER[kind],
-    PICK = single and pick_text(route) or '',
+    PICK = single and pick_text(shape, route) or '',
     MOST = task.manual_ack ~= 0 and '0' or '1',
   }
   text = text:gsub('%f[%w](%u+)%f[^%w]', parts)

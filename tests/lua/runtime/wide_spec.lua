@@ -95,6 +95,31 @@ ways.describe('a stream of many fields', function(way)
     assert.is_true(next(used, next(used)) ~= nil)
   end)
 
+  it('has a key that comes again executed by one task, whole each time', function()
+    local fields = names(80)
+    local t = streamlua.topology('again')
+    t:spout('rows', spout(fields))
+    local task_of, seen = {}, {}
+    t:bolt('sink', streamlua.bolt {
+      prepare = function(self, context) self.task = context.task end,
+      execute = function(self, tuple)
+        local key = tuple.f70
+        assert((task_of[key] or self.task) == self.task)
+        assert(tuple[70] == key and tuple.f2 == 'text ' .. tuple.f1)
+        task_of[key], seen[key] = self.task, (seen[key] or 0) + 1
+      end,
+    }, { parallelism = 4 }):fields('rows', { 'f70' })
+    local rows, expected = {}, {}
+    for n = 1, 200 do
+      rows[n] = row(n, 80)
+      rows[n][70] = 'key ' .. n % 20
+      expected['key ' .. n % 20] = 10
+    end
+    local cluster = way.run(t, { mock = { rows = rows } }):wait()
+    assert.same({}, cluster:errors())
+    assert.same(expected, seen)
+  end)
+
   it('refuses what other streams refuse, and names the field', function()
     local count = 100
     local fields = names(count)
@@ -156,6 +181,33 @@ ways.describe('a stream of many fields', function(way)
     table.sort(seen)
     assert.same({ 7, 8, 9 }, seen)
     assert.equal(3, #cluster:acked('rows'))
+  end)
+end)
+
+describe('a form for one field', function()
+  it('is written out for each of them, or stands in a loop', function()
+    assert.equal('v1 = s[0]\nv2 = s[1]', wide.written_out.each(2, 'v# = s[@]'))
+    assert.equal('for i = 1, 2 do\nv[i] = s[i - 1]\nend', wide.looped.each(2, 'v# = s[@]'))
+  end)
+
+  it('may be another one for one of them', function()
+    for special = 1, 3 do
+      local text = {}
+      for i = 1, 3 do text[i] = ('%s(v%d, b%d)'):format(i == special and 'other' or 'one', i, i) end
+      local written = wide.written_out.each(3, 'one(v#, b#)', special, 'other(v#, b#)')
+      assert.equal(table.concat(text, '\n'), (written:gsub('^\n', ''):gsub('\n$', '')))
+      local looped = wide.looped.each(3, 'one(v#, b#)', special, 'other(v#, b#)')
+      local called = {}
+      setfenv(assert(loadstring(looped)), {
+        v = { 'a', 'b', 'c' },
+        b = {},
+        one = function(item) called[#called + 1] = item end,
+        other = function(item) called[#called + 1] = item:upper() end,
+      })()
+      local expected = { 'a', 'b', 'c' }
+      expected[special] = expected[special]:upper()
+      assert.same(expected, called)
+    end
   end)
 end)
 
