@@ -437,9 +437,7 @@ reap(void *ctx)
 static int
 bind_failed(const char *address)
 {
-    int code = errno == EADDRINUSE                         ? SL_EEXIST
-               : errno == EADDRNOTAVAIL || errno == EACCES ? SL_EUNAVAIL
-                                                           : SL_ESYS;
+    int code = errno == EADDRINUSE ? SL_EEXIST : SL_ESYS;
     return sl_err_set(code, "listen on %s: %s", address, strerror(errno));
 }
 

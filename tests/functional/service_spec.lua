@@ -204,4 +204,28 @@ describe('the HTTP API', function()
     assert.matches('no cluster secret', result.stderr)
     assert.equal(7, process.run({ '--service-url', 'localhost', 'list' }, { cwd = folder }).code)
   end)
+
+  it('ends with what kept it or a master from listening', function()
+    local any = { ['--host'] = '0.0.0.0', ['--api'] = '0.0.0.0:0' }
+    for option, address in pairs(any) do
+      local result = run('master', option, address)
+      assert.equal(7, result.code, result.stderr)
+      assert.matches('^error: api: listen on 0.0.0.0:%d+: .*no cluster secret', result.stderr)
+      assert.matches("\nhint: set 'secret' for the whole cluster", result.stderr)
+    end
+    -- An address of a network for documentation is on no machine.
+    for _, words in ipairs({ { 'master', '--host', '192.0.2.1' }, { 'api', '--listen', '192.0.2.1:0' },
+        { 'master', '--host', '192.0.2.1', '--api', 'off' } }) do
+      words[#words + 1], words[#words + 2] = '--set', 'secret=sesame'
+      local result = run(unpack(words))
+      assert.equal(1, result.code, result.stderr)
+      assert.matches('listen on 192.0.2.1:%d+: ', result.stderr)
+    end
+    start_api()
+    local address = url:match('^http://(.*)$')
+    for _, words in ipairs({ { 'api', '--listen', address }, { 'master', '--api', address } }) do
+      assert.equal(4, run(unpack(words)).code)
+    end
+    stop_api()
+  end)
 end)

@@ -87,6 +87,17 @@ function M.start_api(context, listen)
   return ffi.gc(api, C.sl_abi_http_api_stop), words and nil
 end
 
+--- Fails with what kept an API from being served.
+---@param context table
+---@param failure streamlua.Error
+function M.fail_api(context, failure)
+  if failure.code == 'EFENCED' then
+    context:fail('invalid', 'api', failure.message,
+      "set 'secret' for the whole cluster, or listen on 127.0.0.1")
+  end
+  context:fail_with(failure, 'api')
+end
+
 --- Where an API listens.
 ---@param api ffi.cdata*
 ---@return string

@@ -307,7 +307,7 @@ test_addresses_that_are_refused(void **state)
         int code;
     } rows[] = {
         {"0.0.0.0:0", NULL, SL_EFENCED},  {"0.0.0.0:0", "", SL_EFENCED},
-        {"[::]:0", NULL, SL_EFENCED},     {"192.0.2.1:0", "sesame", SL_EUNAVAIL},
+        {"[::]:0", NULL, SL_EFENCED},     {"192.0.2.1:0", "sesame", SL_ESYS},
         {"nowhere", NULL, SL_EINVAL},     {"127.0.0.1:99999", NULL, SL_EINVAL},
         {"unix:a.sock", NULL, SL_EINVAL}, {"0.0.0.0:0", "sesame", 0},
         {"localhost:0", NULL, 0},

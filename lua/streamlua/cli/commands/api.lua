@@ -20,11 +20,7 @@ return {
   end,
   run = function(context, args)
     local api, failure = role.start_api(context, args.listen)
-    if not api and failure.code == 'EFENCED' then
-      context:fail('invalid', 'api', failure.message,
-        "set 'secret' for the whole cluster, or listen on 127.0.0.1")
-    end
-    context:check(api, failure, 'api')
+    if not api then role.fail_api(context, failure) end
     context:note('api: http://', role.api_address(api))
     local number = abi.C.sl_abi_http_wait_for_end()
     if number < 0 then failure = select(2, err.last()) end

@@ -18,7 +18,7 @@ local function start_api(context, args)
   if api then
     context:note('api: http://', role.api_address(api))
   elseif args.api or failure.code ~= 'EEXIST' then
-    context:fail_with(failure, 'api')
+    role.fail_api(context, failure)
   else
     context:warn('api: ' .. failure.message .. '; this master serves none')
   end
