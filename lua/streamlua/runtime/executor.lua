@@ -289,7 +289,10 @@ function Executor:add(id, waits)
   if not ok then return problem end
   local rt = self.tasks[id]
   if not rt or not (self.is_active or self.plan.is_site) then return nil end
-  if not rt:open(waits) then return rt.open_error or 'open failed' end
+  if not rt:open(waits) then
+    return ('%s[%d]: %s'):format(rt.component.name, self.plan.task[id].index,
+      rt.open_error or 'open failed')
+  end
   if rt.component.kind == 'spout' and self.is_active and not waits then rt:activate() end
 end
 

@@ -39,10 +39,17 @@ end
 local CODES = {}
 for number = -64, -1 do CODES[ffi.string(C.sl_error_name(number))] = number end
 
+-- Code from the state manager is in a folder of this process: who submitted it knows its files by their
+-- names in there.
+local function as_submitted(self, text)
+  if not self.code_folder then return text end
+  return (text:gsub(self.code_folder:gsub('%p', '%%%0') .. '/', ''))
+end
+
 local function answer(self, request, failure)
   if not self.role then return end
   local code = failure and (CODES[failure.code] or CODES.EINTERNAL) or 0
-  local text = failure and failure.message or ''
+  local text = failure and as_submitted(self, failure.message) or ''
   C.sl_abi_worker_role_answer(self.role, request, code, text, #text)
 end
 
@@ -70,8 +77,9 @@ local asks = {
     end
     answer(self, event.executor, failure)
     if failure.code == 'EUSER' then
-      C.sl_abi_worker_role_report(self.role, '', 0, failure.message, #failure.message, 1)
-      finish(self, 1, failure.message)
+      local text = as_submitted(self, failure.message)
+      C.sl_abi_worker_role_report(self.role, '', 0, text, #text, 1)
+      finish(self, 1, text)
     end
   end,
   [tonumber(C.SL_ASK_SPOUTS)] = function(self, event)
@@ -120,12 +128,13 @@ local asks = {
 local handlers = {
   [tonumber(C.SL_EVENT_READY)] = function(self) self.ready = self.ready + 1 end,
   [tonumber(C.SL_EVENT_BROKEN)] = function(self, event)
-    if self.role then C.sl_abi_worker_role_report(self.role, '', 0, event.text, #event.text, 1) end
-    finish(self, 1, event.text)
+    local text = as_submitted(self, event.text)
+    if self.role then C.sl_abi_worker_role_report(self.role, '', 0, text, #text, 1) end
+    finish(self, 1, text)
   end,
   [tonumber(C.SL_EVENT_ERROR)] = function(self, event)
     local name = task_name(self, event.task)
-    self.on_error(name, event.text)
+    self.on_error(name, as_submitted(self, event.text))
   end,
   [tonumber(C.SL_EVENT_FINISHED)] = function(self, event) self.finished[event.executor] = true end,
   [tonumber(C.SL_EVENT_RESUMED)] = function(self, event) self.finished[event.executor] = nil end,
@@ -247,6 +256,7 @@ end
 ---@field defaults? table
 ---@field verbose? boolean
 ---@field on_error fun(task: string, text: string)
+---@field code_folder? string where the code of the state manager was unpacked
 ---@field on_listen? fun(port: integer) other workers can connect
 
 --- Runs a worker process of a topology loaded from a script, until it has to end. Returns { code=,
@@ -264,6 +274,7 @@ function M.run(topology, options)
     stopped = 0,
     finished = {},
     on_error = options.on_error,
+    code_folder = options.code_folder,
   }, Process)
   C.sl_abi_worker_catch_signals(worker.pointer)
   worker:start({ script = topology.script, set = options.set, defaults = options.defaults,

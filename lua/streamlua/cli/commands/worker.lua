@@ -62,6 +62,7 @@ local function from_state_manager(context, args, settings)
   local set = canonical.decode(ffi.string(unpacked.overrides, unpacked.overrides_size))
   local defaults = canonical.decode(ffi.string(unpacked.defaults, unpacked.defaults_size))
   local path = ffi.string(unpacked.script)
+  local code_folder = path:match('^(.*)/')
   -- A stream program is only declared at first; its driver loads it again to run it.
   mode.is_member = true
   local topology, failure = load.script(path, { set = set, defaults = defaults })
@@ -70,7 +71,7 @@ local function from_state_manager(context, args, settings)
     script.fail(context, path, failure)
   end
   return topology, { state_url = state_url, host = args.host, unpacked = unpacked, set = set,
-    defaults = defaults }
+    defaults = defaults, code_folder = code_folder }
 end
 
 -- The process of a stream program. Which of its containers drives it is in the stored plan.
