@@ -111,6 +111,9 @@ describe('streamlua check', function()
       .. "t:spout('s', s.spout { next_tuple = function() end })\nreturn t")
     assert.equal(0, r.code)
     assert.truthy(r.stdout:find("^topo.lua:2: warning: config key 'contaners' looks like 'containers'"))
+    assert_problem("t:spout('s', spout())\nlocal b = streamlua.bolt { execute = nothing, ack = 'manual' }\n"
+      .. "t:bolt('b', b):shuffle('s')", 2, "'b': bolt key 'ack' is your own; did you mean 'manual_ack'?",
+      'warning')
   end)
 
   it('checks the config with the overrides of --set', function()

@@ -44,6 +44,20 @@ local settings = {
   bolt = { 'fields', 'streams', 'tick_every', 'tick_aligned', 'manual_ack' },
 }
 
+-- What other systems, or the other kind of component, call something that the engine calls otherwise.
+local aliases = {
+  spout = {
+    next = 'next_tuple', prepare = 'open', cleanup = 'close', output_fields = 'fields',
+    declare_output_fields = 'fields', retry = 'replay', retries = 'replay', max_retries = 'replay',
+  },
+  bolt = {
+    open = 'prepare', close = 'cleanup', on_tick = 'tick', output_fields = 'fields',
+    declare_output_fields = 'fields', tick_interval = 'tick_every', tick_period = 'tick_every',
+    tick_seconds = 'tick_every', tick_ms = 'tick_every', ack = 'manual_ack', acks = 'manual_ack',
+    acking = 'manual_ack', ack_mode = 'manual_ack', auto_ack = 'manual_ack',
+  },
+}
+
 local function known_names(kind)
   local names = {}
   for _, list in ipairs({ methods[kind], settings[kind] }) do
@@ -197,7 +211,19 @@ local function options_of(kind, definition)
   }
 end
 
--- Keys of the user's own are welcome; one that is nearly a name the engine knows is told by `check`.
+-- The name that the engine has for what a key of the user's is called elsewhere: a function for a
+-- function, anything else for a setting.
+local function alias_of(kind, key, value)
+  local meant = aliases[kind][key]
+  if not meant then return nil end
+  for _, name in ipairs(methods[kind]) do
+    if name == meant then return type(value) == 'function' and meant or nil end
+  end
+  return type(value) ~= 'function' and meant or nil
+end
+
+-- Keys of the user's own are welcome. Whoever loads the script is told of one that is nearly a name the
+-- engine knows, or the name that something of the engine has elsewhere.
 local function warnings_of(kind, definition)
   local warnings = {}
   local function warn(code, text, ...)
@@ -211,9 +237,11 @@ local function warnings_of(kind, definition)
   end
   table.sort(own)
   for _, key in ipairs(own) do
-    local meant = M.near_miss(key, names)
-    if meant and definition[meant] == nil then
-      warn('misspelt', "%s key '%s' looks like '%s'", kind, key, meant)
+    local near, alias = M.near_miss(key, names), alias_of(kind, key, definition[key])
+    if near and definition[near] == nil then
+      warn('misspelt', "%s key '%s' looks like '%s'", kind, key, near)
+    elseif alias and definition[alias] == nil then
+      warn('misspelt', "%s key '%s' is your own; did you mean '%s'?", kind, key, alias)
     end
   end
   if definition.tick and definition.tick_every == nil then

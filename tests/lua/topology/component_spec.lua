@@ -122,6 +122,37 @@ describe('streamlua.spout and streamlua.bolt', function()
       "bolt key 'prepair' looks like 'prepare'" }, texts)
   end)
 
+  it('warn of what something is called elsewhere', function()
+    local function texts(made)
+      local out = {}
+      for i, warning in ipairs(made.warnings) do
+        assert.equal('misspelt', warning.code)
+        out[i] = warning.message
+      end
+      return out
+    end
+    assert.same({ "bolt key 'ack' is your own; did you mean 'manual_ack'?",
+      "bolt key 'open' is your own; did you mean 'prepare'?" },
+      texts(streamlua.bolt { execute = nothing, ack = 'manual', open = nothing }))
+    assert.same({ "spout key 'cleanup' is your own; did you mean 'close'?",
+      "spout key 'retries' is your own; did you mean 'replay'?" },
+      texts(streamlua.spout { next_tuple = nothing, cleanup = nothing, retries = 3 }))
+  end)
+
+  it('take keys that are clearly the user\'s without a word', function()
+    local bolts = {
+      { ack = nothing, open = 'notes.txt', close = 5, acks = { 1 }, manual_ack = true },
+      { open = nothing, prepare = nothing, close = nothing, cleanup = nothing },
+      { counts = {}, interval = '1s', limit = 3, emit = nothing, flush = nothing, path = 'x' },
+    }
+    for _, definition in ipairs(bolts) do
+      definition.execute = nothing
+      assert.same({}, streamlua.bolt(definition).warnings)
+    end
+    local spout = streamlua.spout { next_tuple = nothing, retry = nothing, file = 'x', next = 1 }
+    assert.same({}, spout.warnings)
+  end)
+
   it('warn of a tick that never comes', function()
     assert.equal('tick-without-interval',
       streamlua.bolt({ execute = nothing, tick = nothing }).warnings[1].code)

@@ -86,6 +86,9 @@ local function load_program(context, args)
     if problem.severity == 'error' then
       context:fail('invalid', ('%s:%d'):format(problem.file or args.script, problem.line or 1),
         problem.message, ("'streamlua check %s' lists all problems"):format(args.script))
+    elseif problem.code == 'misspelt' and context.quiet == 0 and context.output ~= 'json' then
+      -- What was meant to work does not, and nothing else will say so.
+      context.stderr:write(script.problem_line(problem), '\n')
     end
   end
   return topology, options
