@@ -7,9 +7,10 @@
 --     commands.close()                                -- after each, whatever happened
 
 local assert = require 'luassert'
+local eventually = require 'support.eventually'
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { poll = require 'posix.poll', signal = require 'posix.signal' }
+local posix = { signal = require 'posix.signal' }
 local process = require 'support.process'
 local processes = require 'support.processes'
 
@@ -92,11 +93,8 @@ end
 ---@param what string
 ---@param fn fun(): any
 function M.eventually(what, fn)
-  for _ = 1, 400 * process.slowness do
-    local value = fn()
-    if value then return value end
-    posix.poll.poll({}, 20)
-  end
+  local value = eventually(fn)
+  if value then return value end
   error(what .. ' does not become so: ' .. M.run('describe', topology).stdout)
 end
 

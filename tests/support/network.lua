@@ -10,8 +10,8 @@
 --     network.cut(a, b); network.heal(a, b)       -- frames between the two vanish in both directions
 --     network.unplug(a); network.plug(a)          -- ... between it and everybody
 
-local posix = { poll = require 'posix.poll', stdlib = require 'posix.stdlib',
-  unistd = require 'posix.unistd' }
+local eventually = require 'support.eventually'
+local posix = { stdlib = require 'posix.stdlib', unistd = require 'posix.unistd' }
 local process = require 'support.process'
 
 local M = {}
@@ -76,11 +76,11 @@ function M.host(address)
   local host = { address = address, network = holder.pid, outside = 'v' .. hosts, inside = 'w' .. hosts,
     holder = holder }
   local ours = posix.unistd.readlink('/proc/self/ns/net')
-  for _ = 1, 500 do
+  local is_apart = eventually(function()
     local its = posix.unistd.readlink(('/proc/%d/ns/net'):format(holder.pid))
-    if its and its ~= ours then break end
-    posix.poll.poll({}, 10)
-  end
+    return its and its ~= ours
+  end)
+  if not is_apart then error('no network of its own for ' .. address, 0) end
   must(('ip link add %s type veth peer name %s'):format(host.outside, host.inside))
   must(('ip link set %s netns %d'):format(host.inside, holder.pid))
   must(('ip link set %s up'):format(host.outside))

@@ -30,7 +30,9 @@ M.build = build
 --- How much longer than usual things may take in this build.
 M.slowness = slow
 
-local function now()
+--- Seconds of a clock that only goes forward.
+---@return number
+function M.now()
   local t = posix.time.clock_gettime(posix.time.CLOCK_MONOTONIC)
   return t.tv_sec + t.tv_nsec / 1e9
 end
@@ -43,6 +45,8 @@ local function child(args, options, files)
   posix.unistd.dup2(files.stdout, 1)
   posix.unistd.dup2(files.stderr, 2)
   for fd = 3, 63 do posix.unistd.close(fd) end
+  -- A shell has what it starts in the background ignore it, and what that starts, too.
+  posix.signal.signal(posix.signal.SIGINT, posix.signal.SIG_DFL)
   if options.cwd and posix.unistd.chdir(options.cwd) ~= 0 then
     io.stderr:write(options.cwd, ': no such folder\n')
     posix.unistd._exit(126)
@@ -104,7 +108,7 @@ function Process:_read(deadline)
   local fds = {}
   for fd in pairs(self.names) do fds[fd] = { events = { IN = true } } end
   if not next(fds) then return false end
-  local left = math.max(0, math.ceil((deadline - now()) * 1000))
+  local left = math.max(0, math.ceil((deadline - M.now()) * 1000))
   local ready = posix.poll.poll(fds, left)
   if not ready then return true end
   if ready == 0 then self:_late('produced nothing more') end
@@ -136,7 +140,7 @@ end
 ---@param name 'stdout'|'stderr'
 ---@param pattern string Lua pattern
 function Process:expect(name, pattern)
-  local deadline = now() + self.timeout
+  local deadline = M.now() + self.timeout
   while true do
     local found = { self.text[name]:find(pattern, self.taken[name]) }
     if found[1] then
@@ -160,7 +164,7 @@ end
 function Process:wait()
   if self.result then return self.result end
   self:close_stdin()
-  local deadline = now() + self.timeout
+  local deadline = M.now() + self.timeout
   while self:_read(deadline) do end
   local _, how, status = posix.wait.wait(self.pid)
   self.pid = nil

@@ -8,12 +8,12 @@
 --     t:type('\3')                        -- Ctrl-C
 --     assert.equal(0, t:finish())         -- types Ctrl-D, waits, gives the exit code
 --
--- Options: program (default: the binary under test), env, cwd, timeout (seconds, default 30; three
+-- Options: program (default: the binary under test), env, cwd, timeout (seconds, default 60; three
 -- times that under a sanitizer).
 
 local posix = {
   fcntl = require 'posix.fcntl', poll = require 'posix.poll', signal = require 'posix.signal',
-  stdlib = require 'posix.stdlib', time = require 'posix.time', unistd = require 'posix.unistd',
+  stdlib = require 'posix.stdlib', unistd = require 'posix.unistd',
   wait = require 'posix.sys.wait',
 }
 local process = require 'support.process'
@@ -23,17 +23,13 @@ local M = {}
 local Terminal = {}
 Terminal.__index = Terminal
 
-local function now()
-  local t = posix.time.clock_gettime(posix.time.CLOCK_MONOTONIC)
-  return t.tv_sec + t.tv_nsec / 1e9
-end
-
 local function child(args, options, slave)
   posix.unistd.setpid('s')
   -- The first terminal that a session leader opens is its controlling one.
   local fd = assert(posix.fcntl.open(slave, posix.fcntl.O_RDWR))
   for target = 0, 2 do posix.unistd.dup2(fd, target) end
   for other = 3, 63 do posix.unistd.close(other) end
+  posix.signal.signal(posix.signal.SIGINT, posix.signal.SIG_DFL)
   if options.cwd then posix.unistd.chdir(options.cwd) end
   posix.stdlib.setenv('TERM', 'dumb')
   for name, value in pairs(options.env or {}) do
@@ -59,7 +55,7 @@ function M.start(args, options)
   if pid == 0 then child(args, options, slave) end
   posix.fcntl.fcntl(master, posix.fcntl.F_SETFD, posix.fcntl.FD_CLOEXEC)
   return setmetatable({ pid = pid, master = master, text = '', taken = 1,
-    timeout = (options.timeout or 30) * process.slowness }, Terminal)
+    timeout = (options.timeout or 60) * process.slowness }, Terminal)
 end
 
 --- Types text; '\n' is Enter, '\3' Ctrl-C, '\4' Ctrl-D, '\t' Tab.
@@ -68,7 +64,7 @@ function Terminal:type(text) posix.unistd.write(self.master, text) end
 -- Reads what is there; false when the program has closed the terminal.
 function Terminal:_read(deadline)
   local fds = { [self.master] = { events = { IN = true } } }
-  local ready = posix.poll.poll(fds, math.max(0, math.ceil((deadline - now()) * 1000)))
+  local ready = posix.poll.poll(fds, math.max(0, math.ceil((deadline - process.now()) * 1000)))
   if ready == 0 then
     posix.signal.kill(self.pid, posix.signal.SIGKILL)
     error(('nothing more within %g s; the terminal shows:\n%s'):format(self.timeout, self.text), 0)
@@ -84,7 +80,7 @@ end
 ---@param words string
 ---@return string shown what came before it
 function Terminal:expect(words)
-  local deadline = now() + self.timeout
+  local deadline = process.now() + self.timeout
   while true do
     local from, to = self.text:find(words, self.taken, true)
     if from then
@@ -104,7 +100,7 @@ end
 ---@return integer
 function Terminal:finish(keys)
   if keys ~= '' then self:type(keys or '\4') end
-  local deadline = now() + self.timeout
+  local deadline = process.now() + self.timeout
   while self:_read(deadline) do end
   local _, how, status = posix.wait.wait(self.pid)
   posix.unistd.close(self.master)

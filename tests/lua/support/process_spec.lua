@@ -1,5 +1,6 @@
 -- labels: short
 local process = require 'support.process'
+local signal = require 'posix.signal'
 
 describe('support.process', function()
   it('returns output and exit code', function()
@@ -14,9 +15,17 @@ describe('support.process', function()
     assert.equal(143, p:wait().code)
   end)
 
+  it('starts what hears an interrupt, also where its parent was started to hear none', function()
+    local before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    local r = process.run({ '-c', 'kill -INT $$; echo ignored' }, { program = 'sh' })
+    signal.signal(signal.SIGINT, before)
+    assert.same({ 130, '' }, { r.code, r.stdout })
+  end)
+
   it('fails a program that is late, with what it had said', function()
-    local p = process.start({ '-c', 'echo busy; exec cat' },
-      { program = 'sh', keep_stdin = true, timeout = 0.05 })
+    local p = process.start({ '-c', 'echo busy; exec cat' }, { program = 'sh', keep_stdin = true })
+    p:expect('stdout', 'busy\n')
+    p.timeout = 0.05
     local ok, message = pcall(p.expect, p, 'stdout', 'never')
     assert.is_false(ok)
     assert.truthy(message:find('busy', 1, true))
