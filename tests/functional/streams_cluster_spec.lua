@@ -1,10 +1,11 @@
 -- timeout: 240
 -- Submitted stream programs: real processes, which are killed; what comes out is what one process gives.
 
+local eventually = require 'support.eventually'
 local files = require 'support.files'
 local json = require 'streamlua.json'
-local posix = { signal = require 'posix.signal', poll = require 'posix.poll',
-  unistd = require 'posix.unistd' }
+local net = require 'support.net'
+local posix = { signal = require 'posix.signal' }
 local process = require 'support.process'
 
 -- Each batch appends a line with its number to `out`. The window is incremental, the sums are a state, the
@@ -109,11 +110,8 @@ end
 
 -- Waits for something to become true of the files that processes write.
 local function until_true(what, fn)
-  for _ = 1, 600 * process.slowness do
-    local value = fn()
-    if value then return value end
-    posix.poll.poll({}, 20)
-  end
+  local value = eventually(fn)
+  if value then return value end
   error('it does not come to that: ' .. what .. '\n' .. run('logs', 'windowed', '--tail', '20').stdout
     .. run('logs', 'received', '--tail', '20').stdout)
 end
@@ -239,10 +237,9 @@ describe('a submitted stream program', function()
 
   it('runs on supervisors as well', function()
     env.STREAMLUA_CLUSTER = 'standalone'
-    local first = 19000 + posix.unistd.getpid() % 240 * 4
     daemons[1] = process.start({ 'master' }, { env = env, cwd = folder })
     daemons[1]:expect('stderr', 'stands for election')
-    daemons[2] = process.start({ 'supervisor', '--ports', ('%d-%d'):format(first, first + 3) },
+    daemons[2] = process.start({ 'supervisor', '--host', net.address(), '--slots', '4' },
       { env = env, cwd = folder })
     daemons[2]:expect('stderr', 'is ready')
     ok('submit', 'windowed.lua', '--set', 'containers=2')

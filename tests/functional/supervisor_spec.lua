@@ -7,6 +7,7 @@ local files = require 'support.files'
 local json = require 'streamlua.json'
 local posix = { signal = require 'posix.signal', unistd = require 'posix.unistd',
   stat = require 'posix.sys.stat', socket = require 'posix.sys.socket' }
+local net = require 'support.net'
 local process = require 'support.process'
 
 local SCRIPT = [[
@@ -40,14 +41,13 @@ local run, ok, daemon, eventually = commands.run, commands.ok, commands.daemon, 
 
 local folder, script, env
 
--- Slots that nobody else on this machine is likely to have.
-local function first_port(number)
-  return 20000 + (posix.unistd.getpid() * 53 % 900) * 10 + number * 3
-end
+local ADDRESS = net.address()
+
+local function first_port(number) return 6800 + number * 3 end
 
 local function supervisor(number, ...)
   local first = first_port(number)
-  local started = daemon('supervisor', '--id', 's' .. number, '--ports',
+  local started = daemon('supervisor', '--id', 's' .. number, '--host', ADDRESS, '--ports',
     ('%d-%d'):format(first, first + 2), ...)
   started:expect('stderr', 'is ready')
   return started
@@ -57,7 +57,7 @@ end
 local function take_port(port)
   local socket = posix.socket.socket(posix.socket.AF_INET, posix.socket.SOCK_STREAM, 0)
   assert(posix.socket.setsockopt(socket, posix.socket.SOL_SOCKET, posix.socket.SO_REUSEADDR, 1))
-  assert(posix.socket.bind(socket, { family = posix.socket.AF_INET, addr = '127.0.0.1',
+  assert(posix.socket.bind(socket, { family = posix.socket.AF_INET, addr = ADDRESS,
     port = port }))
   assert(posix.socket.listen(socket, 1))
   return socket
@@ -91,7 +91,7 @@ end
 describe('a supervisor', function()
   before_each(function()
     folder, env = commands.open('counts', { env = { STREAMLUA_CLUSTER = 'standalone',
-      STREAMLUA_SET = 'heartbeat_interval=200ms;heartbeat_timeout=3s;'
+      STREAMLUA_SET = 'heartbeat_interval=200ms;heartbeat_timeout=10s;'
         .. 'registration_error_delay=100ms;registration_refused_delay=100ms' } })
     script = files.write('counts.lua', SCRIPT)
     daemon('master'):expect('stderr', 'stands for election')
@@ -207,11 +207,11 @@ describe('a supervisor', function()
     one:wait()
     local rest = run('logs', 'counts', '--tail', '1')
     assert.equal(0, rest.code)
-    assert.matches(('^warning: container %d: supervisor s1 on host 127.0.0.1, which has its log, can not '
-      .. 'be asked: '):format(place), rest.stderr)
+    assert.matches(('^warning: container %d: supervisor s1 on host %s, which has its log, can not '
+      .. 'be asked: '):format(place, ADDRESS), rest.stderr)
     local alone = run('logs', 'counts', '--container', tostring(place))
     assert.equal(5, alone.code)
-    assert.matches('supervisor s1 on host 127.0.0.1, which has its log', alone.stderr, 1, true)
+    assert.matches(('supervisor s1 on host %s, which has its log'):format(ADDRESS), alone.stderr, 1, true)
     assert.equal(3, run('logs', 'counts', '--container', '9').code)
   end)
 
@@ -228,10 +228,10 @@ describe('a supervisor', function()
     supervisor(1)
     ok('submit', script)
     local before = pids(await_running())
-    local second = run('supervisor', '--id', 's1', '--slots', '1')
+    local second = run('supervisor', '--id', 's1', '--host', ADDRESS, '--slots', '1')
     assert.equal(4, second.code)
-    assert.matches('^error: supervisor: supervisor s1 is there already: process %d+ on host 127.0.0.1\n$',
-      second.stderr)
+    assert.matches('^error: supervisor: supervisor s1 is there already: process %d+ on host ' .. ADDRESS
+      .. '\n$', second.stderr)
     assert.same(before, pids(await_running()))
   end)
 
@@ -240,12 +240,14 @@ describe('a supervisor', function()
     ok('submit', script)
     local before = pids(await_running())
     local first = first_port(1)
-    local second = run('supervisor', '--id', 's2', '--ports', ('%d-%d'):format(first + 2, first + 4))
+    local second = run('supervisor', '--id', 's2', '--host', ADDRESS, '--ports',
+      ('%d-%d'):format(first + 2, first + 4))
     assert.equal(4, second.code)
-    assert.matches(('^error: supervisor: port %d of host 127.0.0.1 is a slot of supervisor s1 already '
-      .. '%%(process %%d+%%)\n$'):format(first + 2), second.stderr)
+    assert.matches(('^error: supervisor: port %d of host %s is a slot of supervisor s1 already '
+      .. '%%(process %%d+%%)\n$'):format(first + 2, ADDRESS), second.stderr)
     assert.same(before, pids(await_running()))
-    local other = daemon('supervisor', '--id', 's2', '--ports', ('%d-%d'):format(first + 3, first + 4))
+    local other = daemon('supervisor', '--id', 's2', '--host', ADDRESS, '--ports',
+      ('%d-%d'):format(first + 3, first + 4))
     other:expect('stderr', 'is ready')
   end)
 
@@ -290,7 +292,7 @@ describe('a supervisor', function()
       assert(os.remove(binary))
       assert.equal(0, process.run({ process.binary, binary }, { program = 'cp' }).code)
       local first = first_port(1)
-      local one = commands.keep(commands.start({ 'supervisor', '--id', 's1', '--ports',
+      local one = commands.keep(commands.start({ 'supervisor', '--id', 's1', '--host', ADDRESS, '--ports',
         ('%d-%d'):format(first, first + 1) }, { program = binary }))
       one:expect('stderr', 'is ready')
       assert(os.remove(binary))
@@ -311,7 +313,7 @@ describe('a supervisor', function()
 
   it('whose port is taken by another program has its containers elsewhere, or none', function()
     local socket = take_port(first_port(1))
-    local one = daemon('supervisor', '--id', 's1', '--ports',
+    local one = daemon('supervisor', '--id', 's1', '--host', ADDRESS, '--ports',
       ('%d-%d'):format(first_port(1), first_port(1) + 1))
     one:expect('stderr', 'is ready')
     local result = run('submit', script)

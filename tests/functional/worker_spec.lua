@@ -3,8 +3,8 @@
 -- Two worker processes with a fixed plan: tuples, acks and ends of input between them.
 local files = require 'support.files'
 local json = require 'streamlua.json'
+local net = require 'support.net'
 local process = require 'support.process'
-local unistd = require 'posix.unistd'
 
 local NUMBERS = 1500
 
@@ -51,13 +51,10 @@ local PLACES = { { 'numbers', 2 }, { 'pass', 3 }, { 'count', 4 }, { 'sink', 1 } 
 
 local function identity(container) return ('%02x'):format(container):rep(16) end
 
--- A plan with addresses of its own, so that runs at the same time do not meet.
 local function write_plan(ackers)
-  local pid = unistd.getpid()
-  local host = ('127.%d.%d.%d'):format(1 + pid % 200, math.floor(pid / 200) % 250, 1 + os.time() % 250)
   local plan = { topology_id = 'spread-1', containers = {}, tasks = {}, groups = {} }
   for id = 1, 2 do
-    plan.containers[id] = { id = id, host = host, port = 21000 + id, identity = identity(id) }
+    plan.containers[id] = { id = id, host = net.address(), port = 21000 + id, identity = identity(id) }
   end
   local places = { unpack(PLACES) }
   if ackers then places[#places + 1] = { '__acker', ackers } end

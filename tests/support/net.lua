@@ -1,6 +1,6 @@
---- Listening sockets for specs.
+--- Listening sockets and addresses for specs.
 --
--- The port is tried, not asked for: getsockname of Debian's lua-posix reads memory that it did not set.
+-- A port is tried, not asked for: getsockname of Debian's lua-posix reads memory that it did not set.
 
 local psocket = require 'posix.sys.socket'
 local unistd = require 'posix.unistd'
@@ -8,6 +8,14 @@ local unistd = require 'posix.unistd'
 local M = {}
 
 local FIRST, COUNT = 20000, 12000
+
+--- An address of the loopback interface that no other process gets here, so that what listens there may have
+--- any port, also one that it had before and wants again.
+---@return string
+function M.address()
+  local pid = unistd.getpid()
+  return ('127.%d.%d.%d'):format(64 + math.floor(pid / 65536), math.floor(pid / 256) % 256, pid % 256)
+end
 
 --- A socket that listens on a free port of the loop-back interface.
 ---@return integer fd

@@ -9,7 +9,7 @@
 local assert = require 'luassert'
 local commands = require 'support.commands'
 local files = require 'support.files'
-local posix = { unistd = require 'posix.unistd' }
+local net = require 'support.net'
 local process = require 'support.process'
 
 -- All that support.commands has is here, too.
@@ -61,8 +61,9 @@ t:bolt('sink', sink):global('count')
 return t
 ]]
 
--- What fails is seen sooner than by default. All processes of the cluster read it.
-local SETTINGS = [[return { heartbeat_interval = '200ms', heartbeat_timeout = '2s',
+-- What fails is seen sooner than by default, and nobody is given up for being slow. All processes of the
+-- cluster read it.
+local SETTINGS = [[return { heartbeat_interval = '200ms', heartbeat_timeout = '10s',
   monitor_interval = '200ms', registration_error_delay = '100ms',
   registration_refused_delay = '100ms', supervisor_timeout = '1s',
   zookeeper_session_timeout = '4s' }]]
@@ -76,10 +77,10 @@ function M.master(...)
   return started
 end
 
---- Starts a supervisor with slots that nobody else on this machine is likely to have.
+--- Starts a supervisor.
 function M.supervisor(number, slots, ...)
-  local first = 10000 + (posix.unistd.getpid() * 37 % 900) * 10 + number * 3
-  local started = M.daemon('supervisor', '--id', 's' .. number, '--ports',
+  local first = 6800 + number * 10
+  local started = M.daemon('supervisor', '--id', 's' .. number, '--host', net.address(), '--ports',
     ('%d-%d'):format(first, first + slots - 1), '--cpu', '64', '--ram', '64GiB', ...)
   started:expect('stderr', 'is ready')
   return started

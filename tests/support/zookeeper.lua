@@ -1,7 +1,7 @@
 --- Real ZooKeeper servers for functional specs and scripts/chaos: one, or an ensemble.
 --
 --     local server = zookeeper.start(folder)
---     server.url                        -- zookeeper://127.0.0.1:PORT/test
+--     server.url                        -- zookeeper://127.64.18.3:2181/test
 --     server:pause(); server:resume(); server:stop()
 --
 --     local ensemble = zookeeper.start(folder, { members = 3 })
@@ -12,10 +12,10 @@
 -- Options: `members`; `hosts`, a list of {address=, network=} where each member runs: the address that it
 -- listens at, and the process whose network that is; `root` of the URL.
 
+local eventually = require 'support.eventually'
 local net = require 'support.net'
-local posix = { dirent = require 'posix.dirent', poll = require 'posix.poll',
-  signal = require 'posix.signal', socket = require 'posix.sys.socket', stat = require 'posix.sys.stat',
-  unistd = require 'posix.unistd' }
+local posix = { dirent = require 'posix.dirent', socket = require 'posix.sys.socket',
+  stat = require 'posix.sys.stat', unistd = require 'posix.unistd' }
 local process = require 'support.process'
 
 local M = {}
@@ -29,20 +29,6 @@ local JAVA = 'java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:aut
 
 --- True where ZooKeeper can be started.
 function M.is_installed() return posix.unistd.access('/usr/share/java/zookeeper.jar', 'r') == 0 end
-
--- Three ports for each member: for clients, for its peers, for elections.
-local function choose_ports(members)
-  local taken = {}
-  for _, member in ipairs(members) do
-    if member.network then
-      member.ports = { 2181, 2888, 3888 }
-    else
-      member.ports = {}
-      for i = 1, 3 do taken[#taken + 1], member.ports[i] = net.listen() end
-    end
-  end
-  for _, fd in ipairs(taken) do posix.unistd.close(fd) end
-end
 
 local function write_config(self, number)
   local member = self.members[number]
@@ -69,10 +55,11 @@ function M.start(folder, options)
   options = options or {}
   local self = setmetatable({ folder = folder, members = {} }, Ensemble)
   for number = 1, options.members or 1 do
-    local host = options.hosts and options.hosts[number] or { address = '127.0.0.1' }
-    self.members[number] = { host = host, address = host.address, network = host.network }
+    local host = options.hosts and options.hosts[number] or { address = net.address() }
+    self.members[number] = { host = host, address = host.address, network = host.network,
+      -- For clients, for its peers, for elections.
+      ports = { 2180 + number, 2880 + number, 3880 + number } }
   end
-  choose_ports(self.members)
   local places = {}
   for number, member in ipairs(self.members) do
     write_config(self, number)
@@ -146,12 +133,7 @@ end
 ---@param number integer?
 function Ensemble:await(number)
   for _, i in ipairs(chosen(self, number)) do
-    local is_serving = false
-    for _ = 1, 600 * process.slowness do
-      is_serving = ask(self.members[i]):find('Mode: ', 1, true) ~= nil
-      if is_serving then break end
-      posix.poll.poll({}, 50)
-    end
+    local is_serving = eventually(function() return ask(self.members[i]):find('Mode: ', 1, true) end)
     if not is_serving then error(('ZooKeeper member %d does not serve'):format(i), 0) end
   end
 end
