@@ -338,13 +338,19 @@ local function update_arguments(values, name)
   return argv
 end
 
+-- What a command whose result is a text says of its error, as the object it would be in JSON.
+local function told_error(code, text)
+  text = '\n' .. text:gsub('\27%[[%d;]*m', '')
+  return { code = exit.name(code), message = text:match('\nerror: ([^\n]*)') or text,
+    hint = text:match('\nhint: ([^\n]*)') }
+end
+
 -- Runs the command; its output, or its error as an answer.
 local function run_command(environment, argv)
   local code, text, error_text = environment.cli(argv)
   if code == 0 then return text end
   local document = json.decode(error_text:match('{.*}') or '')
-  local found = type(document) == 'table' and document.error
-    or { code = exit.name(code), message = error_text }
+  local found = type(document) == 'table' and document.error or told_error(code, error_text)
   error({ status = STATUS[code] or 500,
     document = { message = found.message, error = found } }, 0)
 end

@@ -189,6 +189,15 @@ describe('the HTTP API', function()
         assert.equal(status, answered)
         assert.same({ message = 'why', error = { code = 'x', message = 'why' } }, document)
       end
+      -- Also where the result would be a text, with colours or without.
+      for _, told in ipairs({ 'warning: w\nerror: why: so\nhint: do\n',
+          '\27[31merror:\27[0m why: so\n\27[36mhint:\27[0m do\n' }) do
+        cli_result = { 4, '', told }
+        local answered, document = ask('POST', UPDATE, 'component_parallelism=a:2&dry_run=true')
+        assert.equal(409, answered)
+        assert.same({ message = 'why: so', error = { code = 'conflict', message = 'why: so',
+          hint = 'do' } }, document)
+      end
     end)
   end)
 
