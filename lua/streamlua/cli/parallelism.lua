@@ -23,8 +23,9 @@ local function failure(code, message, hint)
 end
 
 local function parse_piece(piece)
-  local name, sign, digits = piece:match('^([^=:]+)[=:]([+-]?)(%d+)$')
-  if not name or #digits > 15 then
+  local name, mark, sign, digits = piece:match('^([^=:]+)([=:])([+-]?)(%d+)$')
+  -- Heron's form knows no deltas: `foo:-1` would be a number below 1.
+  if not name or #digits > 15 or (mark == ':' and sign == '+') then
     return failure('usage', ("--parallelism '%s': expected COMPONENT=N, =+N or =-N with a whole "
       .. 'number N'):format(piece))
   end
@@ -32,8 +33,8 @@ local function parse_piece(piece)
   if number > M.MAX then
     return failure('invalid', ("--parallelism '%s': the number is too large"):format(piece))
   end
-  if sign == '' then
-    if number < 1 then
+  if sign == '' or mark == ':' then
+    if number < 1 or sign == '-' then
       return failure('invalid', ("--parallelism '%s': it must be at least 1"):format(piece))
     end
     return { name = name, value = number }

@@ -58,6 +58,12 @@ describe('parsing --parallelism', function()
     assert.is_nil(map)
     assert.equal('invalid', err.code)
     assert.same({ foo = '-1', bar = '+2' }, parse('foo=-1,bar=+2'))
+    -- In Heron's form, which has no deltas, it is a number below 1.
+    for text, code in pairs({ ['foo:0'] = 'invalid', ['foo:-1'] = 'invalid', ['foo:+1'] = 'usage' }) do
+      map, err = parse(text)
+      assert.is_nil(map, text)
+      assert.equal(code, err.code, text)
+    end
   end)
 end)
 
