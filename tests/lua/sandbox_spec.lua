@@ -19,6 +19,7 @@ end, %s)
 ]]):format(chunk, options and options.filter == false and '{ filter = false }' or 'nil'))
     options = options or {}
     options.what, options.argv = 'the code', { 'exec', path }
+    options.seconds = options.seconds or process.patience
     local result, fault = sandbox.run(options)
     return { result = result, fault = fault }
   end)

@@ -29,6 +29,8 @@ M.root = posix.unistd.getcwd()
 M.build = build
 --- How much longer than usual things may take in this build.
 M.slowness = slow
+--- How long what ends by itself may take before a spec gives it up, in seconds.
+M.patience = 60 * slow
 
 --- Seconds of a clock that only goes forward.
 ---@return number
@@ -81,7 +83,7 @@ function M.start(args, options)
     posix.fcntl.fcntl(fd, posix.fcntl.F_SETFD, posix.fcntl.FD_CLOEXEC)
   end
   local self = setmetatable({
-    pid = pid, timeout = (options.timeout or 60) * slow, args = args,
+    pid = pid, timeout = options.timeout and options.timeout * slow or M.patience, args = args,
     text = { stdout = '', stderr = '' }, names = { [out_read] = 'stdout', [err_read] = 'stderr' },
     stdin = in_write, taken = { stdout = 1, stderr = 1 },
   }, Process)

@@ -364,7 +364,7 @@ end }]]
   it('is called with the request and its plan is completed', function()
     with_packer(GOOD, function(path)
       local request = request_of()
-      for _, limits in ipairs { false, {} } do
+      for _, limits in ipairs { false, { seconds = process.patience } } do
         local plan = assert(packing.pack(request, path, { limits = limits or nil }))
         assert.equal('one', plan.packing)
         assert.equal('t', plan.topology)
@@ -406,7 +406,7 @@ return { pack = function(request)
     instances = { { component = 'spout', task = 1, index = 0, cpu = 1, ram = 0, disk = 0 } } } } }
 end }]], function(path)
       local request = request_of { containers = 2, config = { container_ram = 2 ^ 30 } }
-      for _, limits in ipairs { false, {} } do
+      for _, limits in ipairs { false, { seconds = process.patience } } do
         local _, fault = packing.pack(request, path, { limits = limits or nil })
         assert.equal('EUSER', fault.code)
         table.sort(fault.faults)
@@ -436,7 +436,7 @@ end }]], function(path)
       ['return { repack = function() end }'] = "packer 'mine' has no pack function",
     } do
       with_packer(text, function(path)
-        for _, limits in ipairs { false, {} } do
+        for _, limits in ipairs { false, { seconds = process.patience } } do
           local plan, fault
           process.without_stress(function()
             plan, fault = packing.pack(request_of(), path, { limits = limits or nil })

@@ -1,5 +1,6 @@
 -- The example packer that spreads the instances of a component. labels: short
 local packing = require 'streamlua.packing'
+local process = require 'support.process'
 
 local PATH = 'scripts/packers/spread.lua'
 
@@ -77,7 +78,7 @@ describe('scripts/packers/spread.lua', function()
     assert.matches("spread%.lua:%d+: 'a' needs more than a container has", fault.message)
     request = request_of({ container_cpu = 2 }, { 3 })
     request.containers = 2
-    _, fault = packing.pack(request, PATH, { limits = {} })
+    _, fault = packing.pack(request, PATH, { limits = { seconds = process.patience } })
     assert.matches("no room for 'a' in 2 containers", fault.message)
   end)
 end)
