@@ -173,33 +173,60 @@ test_a_flood_of_headers_is_refused(void **state)
     sl_http_server_stop(server);
 }
 
-/* As many as may be connected send nothing, or a part: others are served again when their time is
- * over. */
+/* As many clients as may be connected, which send nothing, or a part of a request. */
 static void
-test_slow_clients_lose_their_connections(void **state)
+connect_slow_clients(const struct sl_http_server *server, int fds[8])
 {
-    struct sl_http_server *server = server_new(NULL, 50);
-    int fds[8];
-    char answer[4096];
-    char byte;
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         fds[i] = connect_to(server);
         if (i % 2 == 1) {
             assert_true(send(fds[i], "GET / HT", 8, MSG_NOSIGNAL) == 8);
         }
     }
-    assert_int_equal(ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", answer), 0);
-    for (size_t i = 0; i < 8; i++) {
-        assert_true(recv(fds[i], &byte, 1, 0) <= 0);
-        close(fds[i]);
-    }
-    /* The places of connections that were closed are free a little later. */
+}
+
+/* The places of connections that were closed are free a little later. */
+static void
+assert_served_soon(const struct sl_http_server *server)
+{
+    char answer[4096];
     int status = 0;
     for (int tries = 0; status == 0 && tries < 5000; tries++) {
         status = ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", answer);
     }
     assert_int_equal(status, 200);
+}
+
+static void
+test_one_connection_too_many_is_refused(void **state)
+{
+    struct sl_http_server *server = server_new(NULL, 0);
+    int fds[8];
+    char answer[4096];
+    (void)state;
+    connect_slow_clients(server, fds);
+    assert_int_equal(ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", answer), 0);
+    for (size_t i = 0; i < 8; i++) {
+        close(fds[i]);
+    }
+    assert_served_soon(server);
+    sl_http_server_stop(server);
+}
+
+/* Others are served again when their time is over. */
+static void
+test_slow_clients_lose_their_connections(void **state)
+{
+    struct sl_http_server *server = server_new(NULL, 50);
+    int fds[8];
+    char byte;
+    (void)state;
+    connect_slow_clients(server, fds);
+    for (size_t i = 0; i < 8; i++) {
+        assert_true(recv(fds[i], &byte, 1, 0) <= 0);
+        close(fds[i]);
+    }
+    assert_served_soon(server);
     sl_http_server_stop(server);
 }
 
@@ -224,7 +251,7 @@ test_damaged_requests_do_no_harm(void **state)
         size = sl_random_below(&random, 4) == 0 ? sl_random_below(&random, size) : size;
         ask_bytes(server, text, size, answer, sizeof(answer));
     }
-    assert_int_equal(ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", answer), 200);
+    assert_served_soon(server);
     sl_http_server_stop(server);
 }
 
@@ -356,6 +383,7 @@ main(void)
         cmocka_unit_test(test_requests_are_answered),
         cmocka_unit_test(test_bad_requests_are_refused),
         cmocka_unit_test(test_a_flood_of_headers_is_refused),
+        cmocka_unit_test(test_one_connection_too_many_is_refused),
         cmocka_unit_test(test_slow_clients_lose_their_connections),
         cmocka_unit_test(test_damaged_requests_do_no_harm),
         cmocka_unit_test(test_a_secret_must_be_proven),
