@@ -710,23 +710,10 @@ losses_tell(struct sl_worker *worker)
 }
 
 /*
- * Keeps the acks that are for ackers, which the process that follows has again: spouts of others
- * may have heard of it earlier, and what they have emitted since is among them.  Those for spouts
- * that are gone mean nothing to anybody.
+ * What was under way to the peer is lost, and what it has sent is void.  Acks are kept for the
+ * process that follows: others may have heard of it earlier, and roots that it has emitted since,
+ * or whose ackers it has, may have ended here.  Acks of roots of before find nothing there.
  */
-static void
-acker_acks_keep(const uint8_t *acks, size_t size, struct sl_buf *out)
-{
-    for (size_t at = 0; at < size; at += sizeof(struct sl__ack)) {
-        struct sl__ack ack;
-        memcpy(&ack, acks + at, sizeof(ack));
-        if (ack.acker >= 0) {
-            sl_buf_append(out, &ack, sizeof(ack));
-        }
-    }
-}
-
-/* What was under way to the peer is lost, and what it has sent is void. */
 static void
 session_end(struct sl_remote *self, struct sl__peer *peer)
 {
@@ -736,14 +723,13 @@ session_end(struct sl_remote *self, struct sl__peer *peer)
         if (frame->batch != NULL) {
             sl__remote_fail_batch(self, frame->batch);
         } else if (frame->acks != NULL) {
-            acker_acks_keep(frame->acks, frame->count * sizeof(struct sl__ack), &acks);
+            sl_buf_append(&acks, frame->acks, frame->count * sizeof(struct sl__ack));
         }
     }
     confirm(self, peer, peer->confirmed + unconfirmed(peer));
     if (peer->is_known) {
         losses_tell(self->worker);
-        /* Those before the first session are for the peer to come, all of them. */
-        acker_acks_keep(peer->acks.data, peer->acks.size, &acks);
+        sl_buf_append(&acks, peer->acks.data, peer->acks.size);
         sl_buf_destroy(&peer->acks);
         peer->acks = acks;
     }

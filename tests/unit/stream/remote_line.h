@@ -83,7 +83,8 @@ forward(struct rig_task *task, struct sl_record *record)
     assert_int_equal(rig_emit(task, values), 0);
 }
 
-/* spouts at 0 and 1, bolts at 1 and 2 that forward, a sink at 0; grouping of the first edge. */
+/* spouts at 0 and 1, bolts at 1 and 2 that forward, a sink; grouping of the first edge. */
+static int32_t sink_site;
 static int32_t grouping = SL_GROUPING_SHUFFLE;
 static bool is_tracked;
 static int32_t acker_tasks;
@@ -106,7 +107,7 @@ plan_line(struct sites *sites, int32_t site)
     site_plan(sites, site, 0, SPOUT_2, 1);
     site_plan(sites, site, 1, BOLT, 1);
     site_plan(sites, site, 1, BOLT_2, last);
-    site_plan(sites, site, 2, SINK, 0);
+    site_plan(sites, site, 2, SINK, sink_site);
     for (int32_t i = 0; i < acker_tasks; i++) {
         site_plan(sites, site, 3, 10 + i, i % sites->count);
     }
@@ -126,6 +127,7 @@ line_new(int32_t count, uint64_t seed)
 static inline void
 reset_line(void)
 {
+    sink_site = 0;
     grouping = SL_GROUPING_SHUFFLE;
     is_tracked = false;
     waiting = 0;

@@ -203,7 +203,7 @@ replace_site(struct sites *sites, int32_t site, bool is_missed)
         }
         rig_command_all(sites->at[k].rig, SL_COMMAND_ROUTES);
         sites_connect(sites, site, k);
-        for (int i = 0; i < 10; i++) {
+        for (int i = 0; i < 60; i++) {
             sites_step(sites);
         }
     }
@@ -256,6 +256,38 @@ test_acks_reach_the_ackers_of_a_new_process(void **state)
     (void)state;
     check_replaced(false, 3);
     check_replaced(true, 3);
+}
+
+static void
+check_pending(struct sites *sites)
+{
+    for (int32_t i = 0; i < 2; i++) {
+        struct rig *rig = sites->at[i].rig;
+        assert_int_equal(rig_stats(rig, i == 0 ? SPOUT : SPOUT_2).pending, 0);
+    }
+}
+
+static void
+test_acks_reach_the_spouts_of_a_new_process(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        reset_line();
+        is_tracked = true;
+        sink_site = 2;
+        struct sites *sites = line_new(3, 300 + seed);
+        sites_connect_all(sites);
+        for (int i = 0; i < 3 + (int)seed; i++) {
+            sites_step(sites);
+        }
+        /* The sink has tuples of the new spout before it has a connection with it. */
+        replace_site(sites, 0, seed % 2 == 0);
+        sites_run(sites);
+        assert_int_equal(sites->failure, 0);
+        check_pending(sites);
+        sites_free(sites);
+    }
+    reset_line();
 }
 
 static void
@@ -629,6 +661,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_peer_with_a_new_identity_fails_what_was_under_way_to_the_old_one),
     cmocka_unit_test(test_a_peer_that_was_forgotten_meanwhile_fails_it_too),
     cmocka_unit_test(test_acks_reach_the_ackers_of_a_new_process),
+    cmocka_unit_test(test_acks_reach_the_spouts_of_a_new_process),
     cmocka_unit_test(test_ends_of_input_cross_processes_and_are_told_to_a_new_peer),
     cmocka_unit_test(test_a_spout_that_was_done_and_is_removed_ends_no_input),
     cmocka_unit_test(test_a_spout_that_was_done_and_moves_ends_no_input),
