@@ -8,6 +8,8 @@
 
 enum {
     SL__ROOT_SPOUT_SHIFT = 48,
+    /* Ids that spout tasks may have when other processes name roots by them. */
+    SL__SPOUT_IDS = 65536,
     SL__ROOT_SLOT_BITS = 24,
     SL__ROOT_SLOT_MASK = (1 << SL__ROOT_SLOT_BITS) - 1,
     SL__ROOT_GENERATION_MASK = (1 << 24) - 1,

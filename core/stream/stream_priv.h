@@ -728,6 +728,12 @@ sl__roots_are_full(const struct sl__task *task)
     return task->free_slot_count == 0 && task->root_count == task->root_capacity;
 }
 
+static inline bool
+sl__has_component(const struct sl_worker *worker, int32_t component)
+{
+    return component >= 0 && (size_t)component < worker->components.count;
+}
+
 static inline struct sl__spout_home
 sl__spout_home(const struct sl_worker *worker, uint32_t spout)
 {

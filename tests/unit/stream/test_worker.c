@@ -1,12 +1,11 @@
-/* The plan and its checks, events, threads, and tasks that come and go while tuples flow. */
+/* The options of a worker, its threads, and tasks that come and go while tuples flow. */
 
 #include <math.h>
-#include <signal.h>
 
 #include "base/random.h"
 #include "rig.h"
 
-/* ---- options and plan --------------------------------------------------------------------------
+/* ---- options -----------------------------------------------------------------------------------
  */
 
 static void
@@ -45,227 +44,6 @@ test_new_refuses_options_out_of_range(void **state)
         assert_int_equal(sl_err_last()->code, SL_EINVAL);
     }
     sl_worker_free(NULL);
-}
-
-static void
-test_the_plan_refuses_what_does_not_fit(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    options.spout_capacity = 1;
-    options.acker_capacity = 1;
-    struct rig *rig = rig_new(&options);
-    struct sl_worker *worker = rig->worker;
-    assert_int_equal(sl_worker_component(worker, NULL, SL_TASK_BOLT, 0, -1), SL_EINVAL);
-    assert_int_equal(sl_worker_component(worker, "a", 3, 0, -1), SL_EINVAL);
-    assert_int_equal(sl_worker_component(worker, "a", -1, 0, -1), SL_EINVAL);
-    assert_int_equal(sl_worker_component(worker, "a", SL_TASK_BOLT, -1, -1), SL_EINVAL);
-    assert_int_equal(sl_worker_component(worker, "a", SL_TASK_BOLT, 0, -2), SL_EINVAL);
-    int32_t spout = rig_component(rig, SL_TASK_SPOUT, 0, -1, 2, (struct rig_component){0});
-    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){0});
-    int32_t acker = rig_component(rig, SL_TASK_ACKER, 0, -1, 0, (struct rig_component){0});
-    assert_int_equal(sl_worker_stream(worker, 9, "s", 1, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_stream(worker, spout, NULL, 1, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_stream(worker, spout, "s", -1, 0), SL_EINVAL);
-    int32_t keys[9] = {0, 1, 2};
-    assert_int_equal(sl_worker_reader(worker, 9, bolt, SL_GROUPING_SHUFFLE, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, 9, SL_GROUPING_SHUFFLE, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, 0, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, 10, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, SL_GROUPING_FIELDS, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, SL_GROUPING_FIELDS, NULL, 1), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, SL_GROUPING_FIELDS, keys, 3), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, SL_GROUPING_FIELDS, keys, 9), SL_EINVAL);
-    assert_int_equal(sl_worker_reader(worker, 0, bolt, SL_GROUPING_FIELDS, keys, 2), 0);
-    assert_int_equal(sl_worker_groups(worker, bolt, NULL, 3), SL_EINVAL);
-    assert_int_equal(sl_worker_groups(worker, bolt, keys, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_groups(worker, 7, keys, 1), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, 7, 1, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, bolt, -1, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, bolt, RIG_TASKS, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, bolt, 1, 0, 1), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, bolt, 1, -1, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_task(worker, bolt, 1, 0, 0), 1);
-    assert_int_equal(sl_worker_task(worker, bolt, 1, 1, 0), SL_EEXIST);
-    assert_int_equal(sl_worker_task(worker, spout, 2, 0, 0), 2);
-    assert_int_equal(sl_worker_task(worker, spout, 3, 1, 0), SL_ELIMIT);
-    assert_int_equal(sl_worker_task(worker, acker, 4, 0, 0), 4);
-    assert_int_equal(sl_worker_task(worker, acker, 5, 1, 0), SL_ELIMIT);
-    assert_int_equal(sl_worker_remove_task(worker, 4), SL_EINVAL);
-    assert_int_equal(sl_worker_remove_task(worker, 5), SL_ENOTFOUND);
-    assert_int_equal(sl_worker_remove_task(worker, -5), SL_ENOTFOUND);
-    struct sl_planned planned;
-    assert_int_equal(sl_worker_planned(worker, 1, &planned), 0);
-    assert_int_equal(planned.component, bolt);
-    assert_int_equal(sl_worker_planned(worker, 3, &planned), SL_ENOTFOUND);
-    assert_int_equal(sl_worker_tasks(worker, 9, NULL, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_command(worker, 1, SL_COMMAND_STOP, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_command(worker, 0, 0, 0), SL_EINVAL);
-    assert_int_equal(sl_worker_command(worker, 0, 9, 0), SL_EINVAL);
-    assert_null(sl_worker_executor(worker, 1));
-    struct sl_task_stats stats;
-    assert_int_equal(sl_worker_stats(worker, 1, &stats), SL_ENOTFOUND);
-    assert_int_equal(sl_worker_gone_stats(worker, 9, &stats), SL_EINVAL);
-    rig_free(rig);
-}
-
-static void
-test_an_id_that_no_executor_took_is_free_again(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    struct rig *rig = rig_new(&options);
-    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){0});
-    rig_plan(rig, bolt, 5, 0);
-    rig_plan(rig, bolt, 3, 0);
-    int32_t ids[2];
-    assert_int_equal(sl_worker_tasks(rig->worker, bolt, ids, 1), 2);
-    assert_int_equal(ids[0], 3);
-    assert_int_equal(sl_worker_remove_task(rig->worker, 5), 0);
-    assert_int_equal(sl_worker_tasks(rig->worker, bolt, ids, 2), 1);
-    rig_plan(rig, bolt, 5, 0);
-    assert_int_equal(sl_worker_tasks(rig->worker, bolt, ids, 2), 2);
-    assert_int_equal(ids[1], 5);
-    rig_free(rig);
-}
-
-static void
-test_attach_and_detach_refuse_what_is_not_theirs(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    options.executors = 2;
-    struct rig *rig = rig_new(&options);
-    struct sl_executor *executor = sl_worker_executor(rig->worker, 0);
-    struct sl_executor *other = sl_worker_executor(rig->worker, 1);
-    int32_t bolt = rig_component(rig, SL_TASK_BOLT, 1, -1, 1, (struct rig_component){0});
-    rig_plan(rig, bolt, 5, 0);
-    assert_int_equal(rig_attach(rig, executor, -1, true), SL_EINVAL);
-    assert_int_equal(rig_attach(rig, executor, 6, true), SL_EINVAL);
-    assert_int_equal(rig_attach(rig, executor, RIG_TASKS, true), SL_EINVAL);
-    assert_int_equal(rig_attach(rig, other, 5, true), SL_EINVAL);
-    assert_int_equal(rig_attach(rig, executor, 5, true), 0);
-    assert_int_equal(rig_attach(rig, executor, 5, true), SL_EEXIST);
-    assert_int_equal(sl_executor_detach(executor, 6), SL_ENOTFOUND);
-    assert_int_equal(sl_executor_detach(other, 5), SL_ENOTFOUND);
-    assert_int_equal(sl_executor_detach(executor, 5), SL_EINVAL);
-    assert_int_equal(sl_worker_remove_task(rig->worker, 5), 0);
-    assert_int_equal(sl_executor_detach(executor, 5), 0);
-    assert_int_equal(sl_executor_detach(executor, 5), SL_ENOTFOUND);
-    rig_free(rig);
-}
-
-/* ---- events ------------------------------------------------------------------------------------
- */
-
-static void
-test_events_come_in_order_with_their_texts(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    struct rig *rig = rig_new(&options);
-    struct sl_event event;
-    assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 0);
-    for (int i = 0; i < 100; i++) {
-        char text[8];
-        int len = snprintf(text, sizeof(text), "e%d", i);
-        sl_worker_post(rig->worker, SL_EVENT_ERROR, i, -i, text, (size_t)len);
-    }
-    for (int i = 0; i < 100; i++) {
-        char text[8];
-        snprintf(text, sizeof(text), "e%d", i);
-        assert_int_equal(sl_worker_wait(rig->worker, 1e300, &event), 1);
-        assert_int_equal(event.kind, SL_EVENT_ERROR);
-        assert_int_equal(event.task, i);
-        assert_int_equal(event.executor, -i);
-        assert_string_equal(event.text, text);
-    }
-    assert_int_equal(sl_worker_wait(rig->worker, NAN, &event), 0);
-    rig_free(rig);
-}
-
-static void
-test_errors_are_bounded_and_other_events_are_not_dropped(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    struct rig *rig = rig_new(&options);
-    for (int i = 0; i < SL__EVENT_MAX + 500; i++) {
-        sl_worker_post(rig->worker, SL_EVENT_ERROR, 1, 0, "x", 1);
-    }
-    sl_worker_post(rig->worker, SL_EVENT_FINISHED, -1, 0, NULL, 0);
-    assert_int_equal(rig->worker->events_dropped, 500);
-    struct sl_event event;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 1);
-    }
-    static const char text[SL__ERROR_TEXT_MOST + 100] = "long";
-    sl_worker_post(rig->worker, SL_EVENT_ERROR, 1, 0, text, sizeof(text));
-    assert_int_equal(rig->worker->events_last->len, SL__ERROR_TEXT_MOST);
-    assert_int_equal(rig_heard(rig, SL_EVENT_ERROR), SL__EVENT_MAX - 1);
-    assert_int_equal(rig_heard(rig, SL_EVENT_FINISHED), 1);
-    rig_free(rig);
-}
-
-static void
-test_each_signal_is_one_event_and_goes_first(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    struct rig *rig = rig_new(&options);
-    sl_worker_post(rig->worker, SL_EVENT_ERROR, 1, 0, "x", 1);
-    sl_worker_signal(rig->worker, SIGINT);
-    sl_worker_signal(rig->worker, SIGINT);
-    struct sl_event event;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 1);
-        assert_int_equal(event.kind, SL_EVENT_SIGNAL);
-        assert_int_equal(event.task, SIGINT);
-    }
-    assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 1);
-    assert_int_equal(event.kind, SL_EVENT_ERROR);
-    assert_int_equal(sl_worker_wait(rig->worker, 1, &event), 0);
-    rig_free(rig);
-}
-
-enum {
-    POSTERS = 3,
-    POSTS = 3000,
-};
-
-static void *
-post_many(void *argument)
-{
-    struct sl_worker *worker = argument;
-    for (int i = 0; i < POSTS; i++) {
-        sl_worker_post(worker, SL_EVENT_REPORT, i, 0, "some text", 9);
-    }
-    return NULL;
-}
-
-static void
-test_many_threads_may_post_while_the_owner_waits(void **state)
-{
-    (void)state;
-    struct sl_worker_options options = rig_options();
-    struct rig *rig = rig_new(&options);
-    pthread_t threads[POSTERS];
-    for (int i = 0; i < POSTERS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, post_many, rig->worker), 0);
-    }
-    int64_t sum = 0;
-    struct sl_event event;
-    for (int i = 0; i < POSTERS * POSTS; i++) {
-        assert_int_equal(sl_worker_wait(rig->worker, -1, &event), 1);
-        assert_string_equal(event.text, "some text");
-        sum += event.task;
-    }
-    assert_int_equal(sum, (int64_t)POSTERS * POSTS * (POSTS - 1) / 2);
-    for (int i = 0; i < POSTERS; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    assert_int_equal(sl_worker_wait(rig->worker, 0, &event), 0);
-    rig_free(rig);
 }
 
 /* ---- tasks that come and go ---------------------------------------------------------------------
@@ -881,13 +659,6 @@ test_the_latency_of_spouts_that_are_gone_counts(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_new_refuses_options_out_of_range),
-    cmocka_unit_test(test_the_plan_refuses_what_does_not_fit),
-    cmocka_unit_test(test_an_id_that_no_executor_took_is_free_again),
-    cmocka_unit_test(test_attach_and_detach_refuse_what_is_not_theirs),
-    cmocka_unit_test(test_events_come_in_order_with_their_texts),
-    cmocka_unit_test(test_errors_are_bounded_and_other_events_are_not_dropped),
-    cmocka_unit_test(test_each_signal_is_one_event_and_goes_first),
-    cmocka_unit_test(test_many_threads_may_post_while_the_owner_waits),
     cmocka_unit_test(test_random_changes_lose_nothing_and_keep_order),
     cmocka_unit_test(test_a_task_is_not_let_go_while_anything_of_it_is_under_way),
     cmocka_unit_test(test_a_removed_bolt_first_settles_what_it_holds),
