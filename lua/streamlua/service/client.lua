@@ -22,7 +22,7 @@ local MARGIN_MS, LOOK_MS = 30000, 60000
 -- What an update may take besides waiting for the lock and draining.
 local UPDATE_MS = 240000
 -- How often it is asked how far an update is, and how long an answer to that may take.
-local PROGRESS_MS, PROGRESS_LIMIT_MS = 300, 2000
+local PROGRESS_MS, PROGRESS_LIMIT_MS = 300, 10000
 
 local Client = {}
 Client.__index = Client
