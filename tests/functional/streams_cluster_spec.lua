@@ -87,6 +87,16 @@ end)
 return ssc
 ]]
 
+-- Its start takes as long as several batches, which are over before it is.
+local EARLY = [[
+local streaming = require 'streamlua.streaming'
+local libc = require 'streamlua.connectors.libc'
+local ssc = streaming.context { name = 'early', batch = '20ms' }
+ssc:add_listener { streaming_started = function() libc.C.poll(nil, 0, 100) end }
+ssc:input_stream(function() return { 1 } end):name('ones'):foreach_rdd(function() end)
+return ssc
+]]
+
 local folder, env
 local daemons = {}
 
@@ -149,10 +159,11 @@ describe('a submitted stream program', function()
     env = { STREAMLUA_STATE = 'localfs:' .. folder .. '/state' }
     files.write('windowed.lua', WINDOWED)
     files.write('received.lua', RECEIVED)
+    files.write('early.lua', EARLY)
   end)
 
   after_each(function()
-    for _, name in ipairs({ 'windowed', 'received' }) do run('-q', 'kill', name) end
+    for _, name in ipairs({ 'windowed', 'received', 'early' }) do run('-q', 'kill', name) end
     for i = #daemons, 1, -1 do
       daemons[i]:signal('TERM')
       daemons[i]:wait()
@@ -233,6 +244,14 @@ describe('a submitted stream program', function()
       for _, line in ipairs(lines_of('out-' .. name)) do seen[line] = true end
       for _, line in ipairs(acknowledged) do assert.is_true(seen[line], name .. ' ' .. line .. ' is lost') end
     end
+  end)
+
+  it('counts batches that are over before its start is', function()
+    ok('submit', 'early.lua')
+    until_true('counters', function()
+      local components = document('describe', 'early', '-o', 'json').components
+      return components[1].executed and components[1].executed > 0
+    end)
   end)
 
   it('runs on supervisors as well', function()

@@ -276,7 +276,7 @@ end
 
 local function answer_start(self, failure)
   for _, request in ipairs(self.start_requests) do answer(self, request, failure) end
-  self.start_requests, self.counts = {}, {}
+  self.start_requests = {}
 end
 
 -- Answers the drains that wait for nothing to be under way.
@@ -433,7 +433,7 @@ end
 
 local function run_driver(self, options)
   self.asks, self.container, self.drains = driver_asks, options.container, {}
-  self.start_requests = {}
+  self.start_requests, self.counts = {}, {}
   local context = load_driver(self, options)
   local slots, receivers = slots_of(context, options.host_count)
   local has_hosts = options.host_count > 0
