@@ -331,9 +331,9 @@ test_run_once_does_not_wait_after_a_timer(void **state)
         sl_timer_start(world.loop, &timer, 0, count_timer, &fired);
         uint64_t before_ms = sl_loop_now_ms(world.loop);
         while (fired == 0) {
-            sl_loop_run_once(world.loop, 5000);
+            sl_loop_run_once(world.loop, 60000);
         }
-        assert_true(sl_loop_now_ms(world.loop) - before_ms < 4000);
+        assert_true(sl_loop_now_ms(world.loop) - before_ms < 30000);
     }
     close_world(&world);
 }

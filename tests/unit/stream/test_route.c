@@ -1,5 +1,7 @@
 /* Who gets a tuple, and what becomes of routes and outboxes when the plan changes. */
 
+#include <time.h>
+
 #include "base/random.h"
 #include "rig.h"
 
@@ -321,7 +323,8 @@ test_a_queue_without_memory_is_a_clear_error(void **state)
     rig_free(rig);
 }
 
-/* 400 x 400 tasks are routed in a moment: nothing is quadratic in the outboxes of one task. */
+/* 400 x 400 tasks are routed in a moment of processor time: nothing is quadratic in the outboxes of
+ * one task. */
 static void
 test_many_tasks_are_routed_quickly(void **state)
 {
@@ -335,13 +338,12 @@ test_many_tasks_are_routed_quickly(void **state)
         rig_plan(rig, i < 100 ? first : second, i, 0);
     }
     rig_attach_all(rig);
-    const struct sl_clock *clock = sl_clock_system();
-    uint64_t start = sl_clock_mono_ns(clock);
+    clock_t start = clock();
     for (int i = 0; i < 3; i++) {
         assert_int_equal(sl_executor_route(sl_worker_executor(rig->worker, 0)), 0);
     }
     /* 90000 look-ups; a search through the list for each would be 13.5 million steps. */
-    assert_true(sl_clock_mono_ns(clock) - start < 2000000000u);
+    assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
     const struct sl__task *task = rig_inner(rig, 7);
     assert_int_equal(task->outboxes.count, 300);
     for (size_t i = 1; i < task->outboxes.count; i++) {
