@@ -88,6 +88,11 @@ set_error(const struct sl__state_call *call, int status, const char *detail,
     }
     enum sl_state_op_kind kind = op != NULL ? op->kind : call->kind;
     const char *text = sl_err_text(status);
+    if (status == SL_EUNAVAIL && detail != NULL) {
+        /* Which node was wanted says nothing of a store that can not be reached. */
+        sl_err_set(status, "state manager: %s", detail);
+        return;
+    }
     if (detail != NULL) {
         text = detail;
     } else if (status == SL_ECONFLICT) {

@@ -192,6 +192,15 @@ describe('streamlua', function()
       assert.truthy(r.stderr:find(("^error: state URL '%s'.*%s"):format(url, why)), r.stderr)
     end
     assert.equal('', shell('ls ' .. folder).stdout)
+    -- One that can not be reached is told as such, without the node that was wanted.
+    local path = files.write('plain', '')
+    for _, words in ipairs({ { 'list' }, { 'kill', 'wc' }, { 'submit', 'scripts/topologies/exclamation.lua' } }) do
+      words[#words + 1], words[#words + 2] = '--state', 'localfs:' .. path
+      local r = run(words)
+      assert.equal(5, r.code)
+      assert.truthy(r.stderr:find(('state manager: open the state directory %s: Not a directory\n')
+        :format(path), 1, true), r.stderr)
+    end
     files.clean()
   end)
 
