@@ -1,7 +1,7 @@
 #pragma once
 #pragma GCC diagnostic ignored "-Wunused-function"
-/* Real ZooKeeper servers for tests: started in temporary directories on free loopback ports, and
- * stopped with the test, whatever becomes of it. */
+/* Real ZooKeeper servers for tests: started in temporary directories at a loopback address of their
+ * own, and stopped with the test, whatever becomes of it. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,11 @@
 
 enum {
     ZK_MEMBERS_MAX = 3,
-    ZK_START_MS = 30000,
+    ZK_START_MS = 60000,
+    /* Of the first member; the others have the next ones. */
+    ZK_CLIENT_PORT = 2181,
+    ZK_PEER_PORT = 2881,
+    ZK_ELECTION_PORT = 3881,
 };
 
 struct zk_member {
@@ -40,19 +44,6 @@ struct zk_ensemble {
     int count;
     struct zk_member members[ZK_MEMBERS_MAX];
 };
-
-static int
-zk_free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof(address);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    close(fd);
-    return ntohs(address.sin_port);
-}
 
 static bool
 zk_is_installed(void)
@@ -180,15 +171,27 @@ zk_wait_member(const struct zk_ensemble *ensemble, int index)
     } while (strstr(text, "Mode: ") == NULL);
 }
 
-static bool
-zk_is_leader(const struct zk_ensemble *ensemble, int index)
+/* Waits until a member that runs leads, and gives its number. */
+static int
+zk_leader(const struct zk_ensemble *ensemble)
 {
     char text[1024];
-    zk_ask(&ensemble->members[index], text, sizeof(text));
-    return strstr(text, "Mode: leader") != NULL;
+    uint64_t start = sl_clock_mono_ms(sl_clock_system());
+    for (int i = 0; sl_clock_mono_ms(sl_clock_system()) - start <= ZK_START_MS;
+         i = (i + 1) % ensemble->count) {
+        if (ensemble->members[i].pid != 0) {
+            zk_ask(&ensemble->members[i], text, sizeof(text));
+            if (strstr(text, "Mode: leader") != NULL) {
+                return i;
+            }
+        }
+    }
+    fail_msg("no ZooKeeper member leads; see %s", ensemble->dir);
+    return -1;
 }
 
-/* Chooses a folder, addresses and ports. */
+/* Chooses a folder, addresses and ports. No other process has this address, so that a member may
+ * have its port again whoever got a port meanwhile. */
 static void
 zk_prepare(struct zk_ensemble *ensemble, int count)
 {
@@ -196,10 +199,13 @@ zk_prepare(struct zk_ensemble *ensemble, int count)
     unit_folder_new(ensemble->dir, sizeof(ensemble->dir));
     ensemble->count = count;
     for (int i = 0; i < count; i++) {
-        strcpy(ensemble->members[i].host, "127.0.0.1");
-        ensemble->members[i].client_port = zk_free_port();
-        ensemble->members[i].peer_port = zk_free_port();
-        ensemble->members[i].election_port = zk_free_port();
+        struct zk_member *member = &ensemble->members[i];
+        unsigned pid = (unsigned)getpid();
+        snprintf(member->host, sizeof(member->host), "127.%u.%u.%u", 64 + (pid >> 16 & 63),
+                 pid >> 8 & 255, pid & 255);
+        member->client_port = ZK_CLIENT_PORT + i;
+        member->peer_port = ZK_PEER_PORT + i;
+        member->election_port = ZK_ELECTION_PORT + i;
     }
 }
 
