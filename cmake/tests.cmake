@@ -7,9 +7,9 @@
 #   tests/fuzz/fuzz_*.c            LLVMFuzzerTestOneInput on mutations of tests/fuzz/corpus/<name>,
 #                                  linked with tests/fuzz/driver.c     label fuzz
 #   tests/bench/bench_*.c          programs of the benchmark, built only
-# A first-lines comment `labels: short serial` adds labels; `timeout: 120` sets the limit in seconds.
-# `short` runs under the sanitizers too, `serial` runs with no other test beside it, `zookeeper` with
-# none of its kind, `functional` takes a C test out of the label unit.
+# A first-lines comment `labels: short` adds labels; `timeout: 120` sets the limit in seconds. `short`
+# runs under the sanitizers too, `zookeeper` with none of its kind beside it, `functional` takes a C test
+# out of the label unit.
 if(NOT SL_TESTS)
   return()
 endif()
@@ -37,7 +37,6 @@ function(sl_add_test)
   add_test(NAME ${T_NAME} COMMAND ${T_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(labels ${T_LABEL})
   set(timeout 300)
-  set(serial OFF)
   file(STRINGS ${T_SOURCE} marks LIMIT_COUNT 12 REGEX "(labels|timeout): ")
   foreach(mark IN LISTS marks)
     if(mark MATCHES "labels: ([a-z ]+)")
@@ -52,9 +51,6 @@ function(sl_add_test)
   # A C test that needs a real server is not for the quick runs.
   if("functional" IN_LIST labels)
     list(REMOVE_ITEM labels unit)
-  endif()
-  if("serial" IN_LIST labels)
-    set(serial ON)
   endif()
   if(SL_SANITIZED)
     math(EXPR timeout "${timeout} * 3")
@@ -74,7 +70,7 @@ function(sl_add_test)
     set(cost 2)
   endif()
   set_tests_properties(${T_NAME} PROPERTIES
-    LABELS "${labels}" TIMEOUT ${timeout} RUN_SERIAL ${serial} COST ${cost}
+    LABELS "${labels}" TIMEOUT ${timeout} COST ${cost}
     ENVIRONMENT "${SL_TEST_ENVIRONMENT}" ENVIRONMENT_MODIFICATION "${SL_TEST_UNSET}")
 endfunction()
 
