@@ -283,10 +283,10 @@ describe('streamlua plan with bad input', function()
       file:seek('set', 300 * 2 ^ 20)
       file:write('}')
       file:close()
-      assert_refused(plan({ '--request', 'huge.json' }, { timeout = 10 }), 7,
+      assert_refused(plan({ '--request', 'huge.json' }), 7,
         'larger than 268435456 bytes')
       write('deep.json', '{"topology":' .. ('['):rep(10000) .. (']'):rep(10000) .. '}')
-      assert_refused(plan({ '--request', 'deep.json' }, { timeout = 10 }), 7, 'nested too deeply')
+      assert_refused(plan({ '--request', 'deep.json' }), 7, 'nested too deeply')
     end)
   end)
 
@@ -345,7 +345,7 @@ end }]]
   it('is killed when it does not end', function()
     scene(function(plan, write)
       write('loop.lua', 'return { pack = function() while true do end end }')
-      local r = plan({ 'topo.lua', '--packing', 'loop.lua', '--limit', '1s' }, { timeout = 20 })
+      local r = plan({ 'topo.lua', '--packing', 'loop.lua', '--limit', '1s' })
       assert_refused(r, 7, 'ran longer than its limit of 1 s and was killed')
     end)
   end)
@@ -367,7 +367,7 @@ end }]]
         ['return {'] = 'bad%.lua:1: ',
       } do
         write('bad.lua', text)
-        assert_refused(plan({ 'topo.lua', '--packing', 'bad.lua' }, { timeout = 20 }), 7, pattern)
+        assert_refused(plan({ 'topo.lua', '--packing', 'bad.lua' }), 7, pattern)
       end
     end)
   end)

