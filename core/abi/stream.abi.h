@@ -65,8 +65,8 @@ int32_t sl_abi_worker_group_count(struct sl_worker *worker, int32_t component);
 
 /*
  * Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
- * tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
- * SL_ENOTFOUND, or SL_EINVAL for an acker.
+ * tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. An acker has to
+ * be planned again. Returns 0, SL_ENOTFOUND, or SL_EINVAL for an acker that runs here.
  */
 int sl_abi_worker_remove_task(struct sl_worker *worker, int32_t id);
 

@@ -18,6 +18,11 @@ ack_apply(struct sl_executor *executor, const struct sl__ack *ack)
 {
     struct sl_worker *worker = executor->worker;
     if (ack->acker >= 0) {
+        int32_t home = __atomic_load_n(&worker->acker_executor[ack->acker], __ATOMIC_RELAXED);
+        if (home != executor->index) {
+            /* It has moved since: the root had ended. */
+            return;
+        }
         if (worker->ackers[ack->acker] != NULL) {
             sl__acker_apply(worker->ackers[ack->acker], ack);
         } else {

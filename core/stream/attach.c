@@ -40,6 +40,24 @@ attach_acker(struct sl_executor *self, struct sl__task *task)
     sl_vec_push(&self->ackers, acker);
 }
 
+/* What it still keeps is of roots that have ended. */
+static void
+detach_acker(struct sl_executor *self, const struct sl__task *task)
+{
+    struct sl_worker *worker = self->worker;
+    for (size_t i = 0; i < self->ackers.count; i++) {
+        struct sl__acker *acker = self->ackers.items[i];
+        if (acker->task == task) {
+            for (int32_t k = 0; k < worker->acker_count; k++) {
+                worker->ackers[k] = worker->ackers[k] == acker ? NULL : worker->ackers[k];
+            }
+            sl_vec_remove(&self->ackers, i);
+            sl__acker_free(acker);
+            return;
+        }
+    }
+}
+
 #define LIST_REMOVE(list, task)                                                                    \
     do {                                                                                           \
         for (size_t sl_i = 0; sl_i < (list)->count; sl_i++) {                                      \
@@ -189,6 +207,7 @@ sl_executor_detach(struct sl_executor *self, int32_t id)
     LIST_REMOVE(&self->spouts, task);
     LIST_REMOVE(&self->touched, task);
     LIST_REMOVE(&self->leaving, task);
+    detach_acker(self, task);
     detach_forget(self, task);
     sl__task_free(task);
     return 0;

@@ -42,13 +42,14 @@ int sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_
 int sl_worker_place(struct sl_worker *self, int32_t id, int32_t peer);
 /*
  * Moves a task of this process to another one: as sl_worker_remove_task of the one here, while the
- * plan goes on to name it, there.  SL_EINVAL for an acker, SL_ENOTFOUND.
+ * plan goes on to name it, there.  SL_ENOTFOUND.
  */
 int sl_worker_move_task(struct sl_worker *self, int32_t id, int32_t peer);
 /*
  * Takes a task out of the plan: it gets no more tuples as soon as the others have new routes, and
  * may then be detached, which SL_COMMAND_REMOVE_TASK has its executor do when it is drained. Until
- * that has happened its id is taken.
+ * that has happened its id is taken.  An acker goes on counting as one: it has to be planned again,
+ * and one that runs here can only be moved (SL_EINVAL).
  */
 int sl_worker_remove_task(struct sl_worker *self, int32_t id);
 /* Any thread: where a task of the plan belongs, or SL_ENOTFOUND. */

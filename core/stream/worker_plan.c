@@ -125,6 +125,17 @@ ids_remove(struct sl__ids *ids, int32_t id)
     }
 }
 
+/* Which of the ackers a task is or was, -1 = none. */
+static int32_t
+acker_at(const struct sl_worker *self, int32_t id)
+{
+    int32_t at = self->acker_count - 1;
+    while (at >= 0 && self->acker_task[at] != id) {
+        at--;
+    }
+    return at;
+}
+
 /* What forbids another task of this kind, 0 = nothing. */
 static int
 check_kind(const struct sl_worker *self, int32_t kind, int32_t id)
@@ -137,10 +148,13 @@ check_kind(const struct sl_worker *self, int32_t kind, int32_t id)
         self->spout_count >= self->spout_capacity) {
         return sl_err_set(SL_ELIMIT, "task %d: more than %d spout tasks", id, self->spout_capacity);
     }
-    if (kind == SL_TASK_ACKER && self->acker_count >= self->acker_capacity) {
+    if (kind != SL_TASK_ACKER || acker_at(self, id) >= 0) {
+        return 0;
+    }
+    if (self->acker_count >= self->acker_capacity) {
         return sl_err_set(SL_ELIMIT, "task %d: more than %d ackers", id, self->acker_capacity);
     }
-    if (kind == SL_TASK_ACKER && self->is_live) {
+    if (self->is_live) {
         /* Which acker keeps a tree follows from their number. */
         return sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
     }
@@ -173,9 +187,10 @@ sl_worker_task(struct sl_worker *self, int32_t component, int32_t id, int32_t in
                 sl__publish(&self->spout_count, spout + 1);
             }
         } else if (kind == SL_TASK_ACKER) {
-            self->acker_task[self->acker_count] = id;
-            self->acker_executor[self->acker_count] = executor;
-            self->acker_count++;
+            int32_t at = acker_at(self, id);
+            at = at >= 0 ? at : self->acker_count++;
+            self->acker_task[at] = id;
+            sl__publish(&self->acker_executor[at], executor);
         }
     }
     pthread_mutex_unlock(&self->plan_lock);
@@ -217,7 +232,7 @@ sl_worker_remove_task(struct sl_worker *self, int32_t id)
         return sl_err_set(SL_ENOTFOUND, "no task %d", id);
     }
     struct sl__component *component = &self->components.items[self->task_component[id]];
-    if (component->kind == SL_TASK_ACKER) {
+    if (component->kind == SL_TASK_ACKER && self->tasks[id] != NULL) {
         return sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
     }
     pthread_mutex_lock(&self->plan_lock);
@@ -265,8 +280,6 @@ sl_worker_move_task(struct sl_worker *self, int32_t id, int32_t peer)
     struct sl__component *component = &self->components.items[self->task_component[id]];
     if (self->tasks[id] == NULL || self->task_executor[id] != self->tasks[id]->executor->index) {
         rc = sl_err_set(SL_ENOTFOUND, "task %d is not in this process", id);
-    } else if (component->kind == SL_TASK_ACKER) {
-        rc = sl_err_set(SL_EINVAL, "task %d: ackers can not change while tasks run", id);
     } else {
         self->task_executor[id] = self->executor_count;
         sl__publish(&self->task_peer[id], peer);
@@ -274,6 +287,8 @@ sl_worker_move_task(struct sl_worker *self, int32_t id, int32_t peer)
         ids_insert(&component->leaving, id);
         if (component->kind == SL_TASK_SPOUT) {
             sl__spout_set_home(self, id, id, self->executor_count);
+        } else if (component->kind == SL_TASK_ACKER) {
+            sl__publish(&self->acker_executor[acker_at(self, id)], self->executor_count);
         }
         plan_changed(self);
     }

@@ -1830,8 +1830,8 @@ function C.sl_abi_worker_move_task(worker, id, container) end
 function C.sl_abi_worker_group_count(worker, component) end
 
 --- Takes a task out of the plan: once every executor has been sent SL_COMMAND_ROUTES it gets no more
---- tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. Returns 0,
---- SL_ENOTFOUND, or SL_EINVAL for an acker.
+--- tuples, and SL_COMMAND_REMOVE_TASK has its executor detach it when it is drained. An acker has to
+--- be planned again. Returns 0, SL_ENOTFOUND, or SL_EINVAL for an acker that runs here.
 ---@param worker sl_worker|ffi.cdata*
 ---@param id integer
 ---@return integer

@@ -110,6 +110,9 @@ local function compare(self, plan)
   end
   for id, task in pairs(self.tasks) do
     if not plan.tasks[id] then
+      if self.plan.by_name[task.component].code == C.SL_TASK_ACKER then
+        return nil, err.new('EINVAL', ('task %d: ackers can not change while tasks run'):format(id))
+      end
       local list = task.container == own and work.drop_here or work.drop_there
       list[#list + 1] = task
     end
@@ -140,9 +143,16 @@ end
 
 -- Takes back what plan_added has planned, and what has been opened.
 local function undo(self, undone)
-  local attached = {}
+  local attached, came = {}, {}
+  for _, task in ipairs(undone.came) do came[task.id] = self.tasks[task.id] end
   for _, task in ipairs(undone.here) do
-    C.sl_abi_worker_remove_task(self.pointer, task.id)
+    -- One that came goes back; until it has been opened it is only planned.
+    local before = came[task.id]
+    if before and C.sl_abi_worker_move_task(self.pointer, task.id, before.container) == 0 then
+      came[task.id] = nil
+    else
+      C.sl_abi_worker_remove_task(self.pointer, task.id)
+    end
     self.loads[task.executor] = self.loads[task.executor] - 1
     if C.sl_abi_worker_planned(self.pointer, task.id, ffi.new('struct sl_planned')) == 0 then
       attached[#attached + 1] = task
@@ -150,7 +160,7 @@ local function undo(self, undone)
   end
   for _, task in ipairs(undone.there) do C.sl_abi_worker_remove_task(self.pointer, task.id) end
   self.worker:remove_tasks(attached, self.wait_options)
-  for _, task in ipairs(undone.came) do plan_there(self, self.tasks[task.id]) end
+  for _, before in pairs(came) do plan_there(self, before) end
   self.worker:route(self.wait_options)
 end
 

@@ -312,6 +312,51 @@ describe('site', function()
   end)
 end)
 
+describe('ackers', function()
+  -- A plan with one of them, in this container.
+  local function with_acker(version, container, count)
+    local made = physical(version, count or 2)
+    made.tasks[20] = { id = 20, component = '__acker', index = 0, container = container }
+    return made
+  end
+
+  before_each(function() start(nil, { ackers = 1 }) end)
+  after_each(stop)
+
+  it('go to another process and come back', function()
+    assert(site:apply(with_acker(1, 1)))
+    assert(site:apply(with_acker(2, 2)))
+    assert(site:apply(with_acker(3, 1)))
+    assert(site:set_active(true))
+    while worker:stats().numbers.acked < NUMBERS do worker:wait(1000) end
+    assert(site:set_active(false))
+    check_counts()
+  end)
+
+  it('stay where they are when what came with them can not open', function()
+    assert(site:apply(with_acker(1, 2)))
+    local ok, failure = site:apply(with_acker(2, 1, 10))
+    assert.is_nil(ok)
+    assert.equal('EUSER', failure.code)
+    assert(site:apply(with_acker(3, 1)))
+    assert(site:set_active(true))
+    while worker:stats().numbers.acked < NUMBERS do worker:wait(1000) end
+  end)
+
+  it('are as many as at first', function()
+    assert(site:apply(with_acker(1, 1)))
+    for _, wrong in ipairs({ physical(2, 2), with_acker(2, 1) }) do
+      if wrong.tasks[20] then
+        wrong.tasks[21] = { id = 21, component = '__acker', index = 1, container = 2 }
+      end
+      local ok, failure = site:apply(wrong)
+      assert.is_nil(ok)
+      assert.equal('EINVAL', failure.code)
+      assert.matches('ackers can not change while tasks run', failure.message)
+    end
+  end)
+end)
+
 describe('tasks of the next plan', function()
   -- Everything that has happened, a line each.
   local trace

@@ -444,6 +444,52 @@ test_a_task_that_moves_here_is_reached_without_the_wire(void **state)
     reset_line();
 }
 
+/* More tuples of the spouts at 0 and 1, which were done. */
+static void
+emit_more(struct sites *sites, int64_t limit)
+{
+    for (int32_t i = 0; i < 2; i++) {
+        struct rig_task *spout = &sites->at[i].rig->tasks[i == 0 ? SPOUT : SPOUT_2];
+        spout->limit = limit;
+        sl_spout_reopen(spout->io);
+    }
+    sites_run(sites);
+    assert_int_equal(acked, 2 * limit);
+    check_pending(sites);
+}
+
+static void
+test_an_acker_moves_to_another_process_and_back(void **state)
+{
+    (void)state;
+    reset_line();
+    is_tracked = true;
+    acker_tasks = 2;
+    tuples = 100;
+    struct sites *sites = line_new(2, 43);
+    sites_connect_all(sites);
+    sites_run(sites);
+    assert_int_equal(acked, 200);
+    for (int32_t from = 0; from < 2; from++) {
+        struct rig *rig = sites->at[from].rig;
+        struct rig *next = sites->at[1 - from].rig;
+        assert_int_equal(sl_worker_remove_task(next->worker, 10), 0);
+        assert_int_equal(sl_worker_task(next->worker, 3, 10, 0, 0), 10);
+        assert_int_equal(rig_attach(next, sl_worker_executor(next->worker, 0), 10, true), 0);
+        assert_int_equal(sl_worker_move_task(rig->worker, 10, 1 - from), 0);
+        rig_command_all(rig, SL_COMMAND_ROUTES);
+        rig_command_all(next, SL_COMMAND_ROUTES);
+        assert_int_equal(sl_worker_command(rig->worker, 0, SL_COMMAND_REMOVE_TASK, 10), 0);
+        sites_run(sites);
+        assert_null(rig->worker->tasks[10]);
+        emit_more(sites, 200 + 100 * from);
+        /* Both have had some of the roots. */
+        assert_true(rig_stats(next, 10).executed > 0);
+    }
+    sites_free(sites);
+    reset_line();
+}
+
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
 /* A pair whose wire holds the first frames of site 0. */
@@ -667,6 +713,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_spout_that_was_done_and_moves_ends_no_input),
     cmocka_unit_test(test_a_forgotten_peer_fails_what_waits_for_it),
     cmocka_unit_test(test_a_task_that_moves_here_is_reached_without_the_wire),
+    cmocka_unit_test(test_an_acker_moves_to_another_process_and_back),
     cmocka_unit_test(test_malformed_bytes_are_refused_and_touch_nothing_else),
     cmocka_unit_test(test_frames_that_no_peer_sends_are_refused),
     cmocka_unit_test(test_more_than_the_window_is_refused),
