@@ -342,6 +342,9 @@ void sl_abi_task_fail(struct sl_task *task);
 /* Starts the time-out of the current record's roots again. */
 void sl_abi_task_reset(struct sl_task *task);
 
+/* Counts an error of the task's user code. Other threads read the counter. */
+void sl_abi_task_count_error(struct sl_task *task);
+
 /* Keeps the current record for a later ack. Returns its handle, -1 when it is untracked. */
 double sl_abi_task_hold(struct sl_task *task);
 

@@ -739,6 +739,16 @@ sl_abi_task_reset(struct sl_task *task)
     sl_task_reset(task);
 }
 
+void
+sl_abi_task_count_error(struct sl_task *task)
+{
+    if (task == NULL) {
+        missing();
+        return;
+    }
+    sl_task_count_error(task);
+}
+
 double
 sl_abi_task_hold(struct sl_task *task)
 {

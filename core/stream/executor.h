@@ -67,6 +67,7 @@ void sl_task_anchor(struct sl_task *task, struct sl_record *record);
 void sl_task_ack(struct sl_task *task);
 void sl_task_fail(struct sl_task *task);
 void sl_task_reset(struct sl_task *task);
+void sl_task_count_error(struct sl_task *task);
 double sl_task_hold(struct sl_task *task);
 int sl_held_settle(struct sl_task *task, double handle, int32_t has_failed);
 int sl_held_reset(struct sl_task *task, double handle);

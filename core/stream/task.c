@@ -264,3 +264,9 @@ sl__task_is_drained(const struct sl__task *self)
     }
     return true;
 }
+
+void
+sl_task_count_error(struct sl_task *io)
+{
+    sl__count(&io->errors, 1);
+}

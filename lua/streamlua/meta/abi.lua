@@ -2254,6 +2254,10 @@ function C.sl_abi_task_fail(task) end
 ---@param task sl_task|ffi.cdata*
 function C.sl_abi_task_reset(task) end
 
+--- Counts an error of the task's user code. Other threads read the counter.
+---@param task sl_task|ffi.cdata*
+function C.sl_abi_task_count_error(task) end
+
 --- Keeps the current record for a later ack. Returns its handle, -1 when it is untracked.
 ---@param task sl_task|ffi.cdata*
 ---@return number

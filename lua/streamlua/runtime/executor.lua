@@ -365,7 +365,7 @@ function Executor:report_error(rt, raised, where)
   -- An emit that gave up since the executor stops is nobody's mistake.
   if self.is_stopping then return end
   local text = raised_text.place(raised_text.text(raised), where and rt.definition[where])
-  if rt.task then rt.task.errors = rt.task.errors + 1 end
+  if rt.task then C.sl_abi_task_count_error(rt.task) end
   if where == 'open' or where == 'prepare' then
     rt.open_error = text
     return

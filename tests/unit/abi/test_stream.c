@@ -125,6 +125,7 @@ test_null_tasks_routes_and_outboxes_are_refused(void **state)
     REFUSES(sl_abi_task_ack(NULL));
     REFUSES(sl_abi_task_fail(NULL));
     REFUSES(sl_abi_task_reset(NULL));
+    REFUSES(sl_abi_task_count_error(NULL));
     REFUSES(sl_abi_task_hold(NULL));
     REFUSES(sl_abi_held_settle(NULL, 0, 0));
     REFUSES(sl_abi_held_reset(NULL, 0));

@@ -146,12 +146,38 @@ test_batches_for_nobody_are_kept_and_freed(void **state)
     rig_free(rig);
 }
 
+static void *
+read_errors(void *arg)
+{
+    struct rig *rig = arg;
+    while (rig_stats(rig, FIRST).errors < 1000) {
+    }
+    return NULL;
+}
+
+static void
+test_errors_are_counted_while_another_thread_reads(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_bolts(-1);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, read_errors, rig), 0);
+    for (int i = 0; i < 1000; i++) {
+        sl_task_count_error(&rig_inner(rig, FIRST)->io);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(rig_stats(rig, FIRST).errors, 1000);
+    assert_int_equal(rig_stats(rig, SECOND).errors, 0);
+    rig_free(rig);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_batches_queue_in_order_and_the_task_is_ready_once),
     cmocka_unit_test(test_batches_from_inside_a_cycle_go_first),
     cmocka_unit_test(test_the_gate_closes_at_the_credit_and_opens_below),
     cmocka_unit_test(test_a_task_is_drained_only_when_nothing_is_left),
     cmocka_unit_test(test_batches_for_nobody_are_kept_and_freed),
+    cmocka_unit_test(test_errors_are_counted_while_another_thread_reads),
 };
 
 UNIT_MAIN(tests)
