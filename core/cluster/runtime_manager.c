@@ -1,6 +1,9 @@
 #include "cluster/runtime_manager.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/err.h"
@@ -35,6 +38,20 @@ runtime_free(struct sl_runtime *self)
     sl_free(self);
 }
 
+/* Who asks ("ann@host, process 17"), for those who find that under way. */
+static void
+name_client(char *dst, size_t size)
+{
+    char host[65] = "";
+    const char *user = getenv("USER");
+    gethostname(host, sizeof(host) - 1);
+    if (user != NULL && user[0] != '\0') {
+        snprintf(dst, size, "%.64s@%s, process %ld", user, host, (long)getpid());
+    } else {
+        snprintf(dst, size, "user %u@%s, process %ld", (unsigned)getuid(), host, (long)getpid());
+    }
+}
+
 int
 sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **runtime)
 {
@@ -67,8 +84,12 @@ sl_runtime_open(const struct sl_runtime_options *options, struct sl_runtime **ru
         runtime_free(self);
         return rc;
     }
-    struct sl_rpc_options rpc = {
-        .role = "client", .secret = self->secret, .secret_size = strlen(self->secret)};
+    char name[192];
+    name_client(name, sizeof(name));
+    struct sl_rpc_options rpc = {.role = "client",
+                                 .name = name,
+                                 .secret = self->secret,
+                                 .secret_size = strlen(self->secret)};
     sl_settings_apply_rpc(&self->settings, &rpc);
     self->rpc = sl_rpc_new(self->loop, &rpc);
     *runtime = self;

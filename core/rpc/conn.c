@@ -203,8 +203,8 @@ name_peer(struct sl__rpc_conn *conn, const struct sl__rpc_hello *peer)
     char name[SL_RPC_NAME_MAX];
     sl_text_quote(role, sizeof(role), peer->role, strlen(peer->role));
     sl_text_quote(name, sizeof(name), peer->name, strlen(peer->name));
-    snprintf(conn->peer, sizeof(conn->peer), "%s %s at %s", role, name,
-             sl_stream_peer(conn->stream));
+    snprintf(conn->peer, sizeof(conn->peer), "%s%s%s at %s", role, peer->name[0] != '\0' ? " " : "",
+             peer->name[0] != '\0' ? name : "", sl_stream_peer(conn->stream));
 }
 
 static void

@@ -606,6 +606,21 @@ return t
     assert.is_true(codes[2] == 0 or codes[2] == 4, codes[2])
   end)
 
+  it('says who has an update under way', function()
+    ok('submit', script, '--parallelism', 'count=2')
+    env.USER = 'ann'
+    local gate = files.gate('gate')
+    local first = process.start({ 'update', 'counts', '--parallelism', 'count=3' },
+      { env = env, cwd = folder })
+    gate.arrived()
+    local second = run('update', 'counts', '--parallelism', 'count=4', '--lock-timeout', '0')
+    assert.equal(4, second.code)
+    assert.matches(("the lock is held by another update of counts, asked by 'client' 'ann@%%S+, process %d' at ")
+      :format(first.pid), second.stderr)
+    gate.open()
+    assert.equal(0, first:wait().code)
+  end)
+
   it('emits again what fails while a kill waits', function()
     process.write_file(script, (process.read_file(script):gsub('replay = true',
       "replay = { delay = '700ms' }")))
