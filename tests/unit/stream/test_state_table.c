@@ -2,102 +2,9 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "unit.h"
+#include "state_rig.h"
 
 #include <math.h>
-
-enum { KEYS = 240 };
-
-/* The key with this index, of every kind. */
-static struct sl_value
-nth_key(int index)
-{
-    static uint8_t bytes[KEYS][64];
-    uint8_t *mine = bytes[index];
-    if (index == 0) {
-        return sl_value_nil();
-    } else if (index == 1 || index == 2) {
-        return sl_value_bool(index == 1);
-    } else if (index == 3) {
-        return sl_value_null();
-    } else if (index < 60) {
-        return sl_value_number((index - 30) / 2.0);
-    } else if (index < 80) {
-        return sl_value_i64((INT64_C(1) << 53) + index * 2 + 1);
-    } else if (index < 99) {
-        return sl_value_u64(UINT64_MAX - (uint64_t)index);
-    } else if (index < 220) {
-        /* The empty string, then four strings of each length. */
-        uint32_t len = (uint32_t)index / 4 - 24;
-        memset(mine, 'x', len);
-        if (len > 0) {
-            mine[len - 1] = (uint8_t)(index % 4);
-        }
-        return sl_value_string(mine, len);
-    }
-    /* A list of one number. */
-    mine[0] = SL_VALUE_TABLE;
-    mine[1] = 1;
-    mine[2] = mine[3] = mine[4] = 0;
-    mine[5] = SL_VALUE_NUMBER;
-    double number = index;
-    memcpy(mine + 6, &number, 8);
-    return sl_value_table(mine, 14);
-}
-
-static struct sl_keyed_key
-key_of(struct sl_value value)
-{
-    struct sl_keyed_key key;
-    assert_int_equal(sl_keyed_key_of(&value, &key), 0);
-    return key;
-}
-
-static bool
-values_equal(const struct sl_value *a, const struct sl_value *b)
-{
-    if (a->tag != b->tag) {
-        return false;
-    }
-    switch (a->tag) {
-    case SL_VALUE_NUMBER:
-        return a->number == b->number;
-    case SL_VALUE_INT64:
-    case SL_VALUE_UINT64:
-        return a->integer == b->integer;
-    case SL_VALUE_STRING:
-    case SL_VALUE_TABLE:
-        return a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0;
-    default:
-        return true;
-    }
-}
-
-/* The value with this number, of every kind; strings of 0 to 40 bytes. */
-static struct sl_value
-nth_value(uint64_t n)
-{
-    static const uint8_t table[] = {SL_VALUE_MAP, 1, 0, 0, 0, SL_VALUE_NULL, SL_VALUE_TRUE};
-    static const char text[] = "0123456789012345678901234567890123456789";
-    switch (n % 8) {
-    case 0:
-        return sl_value_number((double)n);
-    case 1:
-        return sl_value_i64(-(int64_t)n);
-    case 2:
-        return sl_value_u64(n << 32);
-    case 3:
-        return sl_value_bool(n % 16 == 3);
-    case 4:
-        return sl_value_null();
-    case 5:
-        return sl_value_table(table, sizeof(table));
-    case 6:
-        return sl_value_nil();
-    default:
-        return sl_value_string(text, (uint32_t)(n / 8 % 41));
-    }
-}
 
 struct model {
     bool present[KEYS];
@@ -575,59 +482,6 @@ test_lack_of_memory_changes_nothing(void **state)
 }
 
 static void
-fill_with_all_keys(struct sl_keyed *table)
-{
-    for (int i = 0; i < KEYS; i++) {
-        struct sl_keyed_key key = key_of(nth_key(i));
-        struct sl_value value = nth_value((uint64_t)i * 7);
-        assert_int_equal(sl_keyed_put(table, &key, &value), 0);
-    }
-}
-
-static void
-test_groups_move_by_export_and_import(void **state)
-{
-    (void)state;
-    enum { GROUPS = 16 };
-    struct sl_keyed from;
-    struct sl_keyed to;
-    struct sl_buf buf = {0};
-    assert_int_equal(sl_keyed_create(&from, GROUPS, 0), 0);
-    assert_int_equal(sl_keyed_create(&to, GROUPS, 0), 0);
-    fill_with_all_keys(&from);
-    struct sl_keyed_summary sum = {0};
-    struct sl_keyed_summary part;
-    for (uint32_t g = 0; g < GROUPS; g += 2) {
-        uint32_t count = sl_keyed_group_count(&from, g);
-        assert_int_equal(sl_keyed_export_group(&from, g, &buf, &part), 0);
-        assert_int_equal(part.entries, count);
-        sum.entries += part.entries;
-        sum.bytes += part.bytes;
-        sum.checksum += part.checksum;
-        sl_keyed_clear_group(&from, g);
-        assert_int_equal(sl_keyed_group_count(&from, g), 0);
-    }
-    assert_int_equal(sum.entries + from.count, KEYS);
-    assert_int_equal(sl_keyed_import(&to, buf.data, buf.size, &part), 0);
-    assert_true(part.entries == sum.entries && part.bytes == sum.bytes);
-    assert_true(part.checksum == sum.checksum);
-    for (int i = 0; i < KEYS; i++) {
-        struct sl_value out;
-        struct sl_value expected = nth_value((uint64_t)i * 7);
-        struct sl_keyed_key key = key_of(nth_key(i));
-        bool moved = sl_key_group(key.hash, GROUPS) % 2 == 0;
-        assert_int_equal(sl_keyed_get(&from, &key, &out), !moved);
-        assert_int_equal(sl_keyed_get(&to, &key, &out), moved);
-        assert_true(!moved || values_equal(&out, &expected));
-    }
-    assert_int_equal(sl_keyed_export_group(&from, GROUPS, &buf, &part), SL_EINVAL);
-    assert_int_equal(sl_keyed_group_count(&from, GROUPS), 0);
-    sl_buf_destroy(&buf);
-    sl_keyed_destroy(&from);
-    sl_keyed_destroy(&to);
-}
-
-static void
 test_groups_are_adopted_whole(void **state)
 {
     (void)state;
@@ -676,60 +530,6 @@ test_groups_are_adopted_whole(void **state)
     sl_keyed_destroy(&other);
     sl_keyed_destroy(&from);
     sl_keyed_destroy(&to);
-}
-
-static void
-test_import_refuses_every_prefix_and_puts_nothing(void **state)
-{
-    (void)state;
-    struct sl_keyed from;
-    struct sl_keyed to;
-    struct sl_buf buf = {0};
-    struct sl_keyed_summary summary;
-    assert_int_equal(sl_keyed_create(&from, 1, 0), 0);
-    assert_int_equal(sl_keyed_create(&to, 1, 0), 0);
-    for (int i = 0; i < KEYS; i += 17) {
-        struct sl_keyed_key key = key_of(nth_key(i));
-        struct sl_value value = nth_value((uint64_t)i);
-        assert_int_equal(sl_keyed_put(&from, &key, &value), 0);
-    }
-    assert_int_equal(sl_keyed_export_group(&from, 0, &buf, &summary), 0);
-    for (size_t len = 1; len < buf.size; len++) {
-        uint8_t *copy = malloc(len);
-        memcpy(copy, buf.data, len);
-        assert_int_equal(sl_keyed_import(&to, copy, len, &summary), SL_EPROTO);
-        assert_int_equal(to.count, 0);
-        free(copy);
-    }
-    assert_int_equal(sl_keyed_import(&to, buf.data, 0, &summary), 0);
-    assert_int_equal(summary.entries, 0);
-    sl_buf_destroy(&buf);
-    sl_keyed_destroy(&from);
-    sl_keyed_destroy(&to);
-}
-
-static void
-test_import_refuses_entries_of_another_group(void **state)
-{
-    (void)state;
-    struct sl_keyed table;
-    struct sl_buf buf = {0};
-    struct sl_keyed_summary summary;
-    assert_int_equal(sl_keyed_create(&table, 4, 0), 0);
-    uint32_t right = sl_key_group(sl_key_hash_number(7), 4);
-    for (uint32_t g = 0; g < 5; g++) {
-        struct sl_value seven = sl_value_number(7);
-        sl_buf_clear(&buf);
-        sl_buf_append_u32(&buf, g);
-        sl_buf_append_u32(&buf, 1);
-        sl_value_write(&buf, &seven);
-        sl_value_write(&buf, &seven);
-        assert_int_equal(sl_keyed_import(&table, buf.data, buf.size, &summary),
-                         g == right ? 0 : SL_EPROTO);
-    }
-    assert_int_equal(table.count, 1);
-    sl_buf_destroy(&buf);
-    sl_keyed_destroy(&table);
 }
 
 static void
@@ -861,10 +661,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_shrunken_table_gives_memory_back),
     cmocka_unit_test(test_limit_is_kept_and_a_refused_put_changes_nothing),
     cmocka_unit_test(test_lack_of_memory_changes_nothing),
-    cmocka_unit_test(test_groups_move_by_export_and_import),
     cmocka_unit_test(test_groups_are_adopted_whole),
-    cmocka_unit_test(test_import_refuses_every_prefix_and_puts_nothing),
-    cmocka_unit_test(test_import_refuses_entries_of_another_group),
     cmocka_unit_test(test_pack_reads_only_its_bytes),
     cmocka_unit_test(test_remembered_entries_hold_until_one_may_have_moved),
     cmocka_unit_test(test_room_that_was_reserved_is_enough),
