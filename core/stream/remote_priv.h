@@ -1,5 +1,6 @@
 #pragma once
-/* The lane to other processes: what remote.c and remote_reader.c share. */
+/* The lane to other processes: what remote.c, remote_queues.c, _session.c, _writer.c and _reader.c
+ * share. */
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -162,15 +163,42 @@ struct sl_remote {
 };
 
 /* remote.c */
+/* Hands what other threads have sent to the peers it is for. */
+void sl__letters_take(struct sl_remote *self);
+bool sl__remote_has_letters(struct sl_remote *self);
+void sl__sent_free(struct sl__sent *frame);
+/* Frees the tasks of a peer, and those here that it sends to. */
+void sl__dests_free(struct sl__peer *peer);
+void sl__sources_free(struct sl__peer *peer);
 struct sl__peer *sl__peer_find(const struct sl_remote *self, int32_t id);
+/* The same, made when it is not there. */
+struct sl__peer *sl__peer_get(struct sl_remote *self, int32_t id);
+struct sl__dest *sl__dest_get(struct sl__peer *peer, int32_t task);
+/* A task that has something queued is looked at again. */
+void sl__dest_ready(struct sl__peer *peer, struct sl__dest *dest);
 struct sl__source *sl__source_get(struct sl_remote *self, struct sl__peer *peer, int32_t task);
 void sl__source_consumed(struct sl__peer *peer, struct sl__source *source, uint32_t charge);
+
+/* remote_queues.c */
+/* Hands a batch to an executor here, now or when its ring has room. */
 void sl__remote_hand_in(struct sl_remote *self, int32_t executor, struct sl__batch *batch);
+/* Where a task is: an executor here, the lane, or -1. */
+int32_t sl__remote_task_home(struct sl_worker *worker, int32_t task);
+/* The tuples of a batch are lost: their trees fail. */
 void sl__remote_fail_batch(struct sl_remote *self, struct sl__batch *batch);
+/* A batch has left its outbox for good. */
+void sl__remote_release(struct sl_remote *self, struct sl__batch *batch);
 /* A block for received records; NULL without memory. */
 struct sl__batch *sl__remote_block(struct sl_remote *self, size_t bytes);
 /* A received batch has been executed, or is not needed. */
 void sl__remote_return(struct sl_remote *self, struct sl__batch *batch);
+
+/* remote_session.c */
+/* What the peer has need not be kept. */
+void sl__peer_confirm(struct sl_remote *self, struct sl__peer *peer, uint64_t received);
+
+/* remote_writer.c */
+/* What a peer says of our frames: what it has, and grants. */
 int sl__remote_take_credit(struct sl_remote *self, struct sl__peer *peer, const uint8_t *data,
                            uint32_t count);
 
@@ -183,4 +211,57 @@ sl__remote_charge(size_t bytes, uint32_t window)
 {
     size_t charge = bytes + SL__REMOTE_OVERHEAD;
     return charge < window ? (uint32_t)charge : window;
+}
+
+static inline void
+sl__queue_push(struct sl__queue *queue, struct sl__batch *batch)
+{
+    batch->next = NULL;
+    if (queue->last != NULL) {
+        queue->last->next = batch;
+    } else {
+        queue->first = batch;
+    }
+    queue->last = batch;
+}
+
+static inline struct sl__batch *
+sl__queue_pop(struct sl__queue *queue)
+{
+    struct sl__batch *batch = queue->first;
+    queue->first = batch->next;
+    if (queue->first == NULL) {
+        queue->last = NULL;
+    }
+    batch->next = NULL;
+    return batch;
+}
+
+static inline void
+sl__letters_push(struct sl__letters *list, struct sl__letter *letter)
+{
+    letter->next = NULL;
+    if (list->last != NULL) {
+        list->last->next = letter;
+    } else {
+        list->first = letter;
+    }
+    list->last = letter;
+}
+
+static inline struct sl__letter *
+sl__letters_pop(struct sl__letters *list)
+{
+    struct sl__letter *letter = list->first;
+    list->first = letter->next;
+    if (list->first == NULL) {
+        list->last = NULL;
+    }
+    return letter;
+}
+
+static inline uint64_t
+sl__peer_unconfirmed(const struct sl__peer *peer)
+{
+    return peer->sent.count - peer->sent_first;
 }
