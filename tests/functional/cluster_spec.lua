@@ -97,7 +97,7 @@ describe('a local topology', function()
     assert.equal(2, listed.containers)
     assert.equal(4, listed.tasks)
     local described = until_described(all_run)
-    assert.equal('local', described.scheduler)
+    assert.equal('packed', described.scheduler)
     assert.same({ name = 'count', kind = 'bolt', parallelism = 2 },
       { name = described.components[2].name, kind = described.components[2].kind,
         parallelism = described.components[2].parallelism })
@@ -560,6 +560,8 @@ return t
     local dry = document('update', 'counts', '--parallelism', 'count=3', '--dry-run', '-o', 'json')
     assert.equal('first_fit_decreasing', dry.repacking)
     assert.equal(1, dry.started)
+    local text = ok('update', 'counts', '--parallelism', 'count=3', '--dry-run', '-o', 'json').stdout
+    assert.matches('"added":%[{"component":"count","task":%d+,"index":2,"cpu":', text)
     assert.is_true(dry.groups_moved > 0)
     -- No dump of bytes when it fails.
     assert.is_true(log == process.read_file(folder .. '/state/state.log'))

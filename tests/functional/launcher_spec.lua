@@ -70,7 +70,7 @@ describe('a launcher written in Lua', function()
 
   it('starts, adds under numbers of its own, restarts and ends containers', function()
     ok('submit', script)
-    assert.equal('my_launcher.lua', describe_it().scheduler)
+    assert.equal('packed', describe_it().scheduler)
     ok('update', 'counts', '--containers', '3')
     local described = describe_it()
     -- PR 2582: the published plan has the numbers that containers really have.

@@ -151,11 +151,11 @@ describe('the HTTP API', function()
     assert.equal('RUNNING', document(remote('submit', script, '--set', 'folder=' .. folder,
       '-o', 'json')).state)
     local described = document(remote('describe', 'counts', '-o', 'json'))
-    assert.equal('standalone', described.scheduler)
+    assert.equal('balanced', described.scheduler)
     assert.equal('s1', described.containers[1].supervisor)
     local dry = document(remote('update', 'counts', '--parallelism', 'count=3', '--dry-run',
       '-o', 'json'))
-    assert.same({ 1, 'standalone' }, { dry.started, cluster.document('describe', 'counts', '-o',
+    assert.same({ 1, 'balanced' }, { dry.started, cluster.document('describe', 'counts', '-o',
       'json').scheduler })
     local grown = document(remote('update', 'counts', '--parallelism', 'count=3', '-o', 'json'))
     assert.same({ 1, 2, 1 }, { grown.from_version, grown.to_version, grown.started })

@@ -8,7 +8,6 @@ local M = {}
 local instances = { 'component', 'task', 'index', 'cpu', 'ram', 'disk' }
 local containers = { 'id', 'cpu', 'ram', 'disk', 'supervisor', 'host', 'port', 'instances',
   instances = instances }
-local changed = { 'id', 'state', 'added', 'removed', added = instances, removed = instances }
 
 --- A packing plan.
 M.plan = { 'topology', 'version', 'packing', 'containers', 'key_groups', containers = containers }
@@ -19,10 +18,21 @@ M.packing_request = {
   components = { 'name', 'kind', 'parallelism', 'cpu', 'ram', 'disk' }, current = M.plan,
 }
 
+local changed = { 'id', 'state', 'added', 'removed', added = instances, removed = instances }
+
+local moves = { 'component', 'task', 'from', 'to' }
+
 --- What lies between two plans.
 M.plan_diff = {
   'kind', 'same', 'topology', 'from_version', 'to_version', 'containers', 'kept', 'moved', 'started',
-  'stopped', 'moves', containers = changed, moves = { 'component', 'task', 'from', 'to' },
+  'stopped', 'moves', containers = changed, moves = moves,
+}
+
+--- What an update would do.
+M.update = {
+  'topology', 'repacking', 'from_version', 'old', 'new', 'changes', 'containers', 'kept', 'started',
+  'stopped', 'moved', 'moves', 'groups_moved', 'bytes_moved', old = M.plan, new = M.plan,
+  containers = changed, moves = moves,
 }
 
 local workers = { 'supervisor', 'host', 'port', 'tasks', 'cpu', 'ram' }

@@ -95,9 +95,11 @@ end
 ---@param status table? of client:status; without it the document has what is stored
 ---@return table
 function M.describe(topology, status)
+  local placement = require 'streamlua.cluster.placement'
   return {
     topology = topology.name, state = status and status.state or topology.execution.state,
-    plan_version = topology.plan.version, scheduler = topology.execution.scheduler,
+    plan_version = topology.plan.version,
+    scheduler = placement.scheduler_of(topology.plan) or 'packed',
     components = components_of(topology, status), containers = containers_of(topology, status),
     events = events_of(status),
   }

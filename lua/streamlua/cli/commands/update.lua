@@ -20,9 +20,6 @@ local NOTHING_MOVES = 'there is nothing to do: every task stays where it is'
 
 local RESULT = { 'topology', 'from_version', 'to_version', 'changes', 'kept', 'started', 'stopped',
   'moved', 'groups_moved', 'bytes_moved', 'paused_ms', 'seconds' }
-local DRY_RUN = { 'topology', 'repacking', 'from_version', 'old', 'new', 'changes', 'containers',
-  'kept', 'started', 'stopped', 'moved', 'moves', 'groups_moved', 'bytes_moved', old = order.plan, new = order.plan,
-  containers = { 'id', 'state', 'added', 'removed' } }
 
 local function check_usage(context, args)
   if #args.parallelism == 0 and not args.containers and not args.packing and not args.mode then
@@ -179,7 +176,7 @@ local function print_dry_run(context, topology, proposed, changes, moving, delta
   document.groups_moved, document.bytes_moved = moving.groups, moving.bytes
   document.moves = change.moves(delta)
   if context.output == 'json' then
-    context:print_json(document, DRY_RUN)
+    context:print_json(document, order.update)
     return
   end
   context.stdout:write(packing.render_update(old, new, { color = context.color }))
