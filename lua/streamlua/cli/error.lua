@@ -31,14 +31,19 @@ function M.new(code, what, why, hint, place)
   if why ~= nil and tostring(why) ~= '' then
     message = message .. ': ' .. tostring(why)
   end
+  -- User code may have raised a text of several lines; an error is one, and `-v` shows the others.
+  local line, traceback = raised.one_line(message), place.traceback
+  if line ~= message then
+    traceback = traceback and message .. '\n' .. traceback or message
+  end
   return setmetatable({
     code = exit.name(number),
     exit = number,
-    message = message,
+    message = line,
     hint = hint,
     file = place.file,
     line = place.line,
-    traceback = place.traceback,
+    traceback = traceback,
   }, Error)
 end
 
@@ -88,16 +93,9 @@ function M.from_lua(code, value, traceback, prefix)
     return value
   end
   local text = text_of(value)
-  local line = raised.one_line(text)
-  local file, number = M.position(line)
-  local more = text:find('\n', 1, true) and text or nil
-  local trace = traceback
-  if more then
-    trace = trace and (more .. '\n' .. trace) or more
-  end
-  local err = M.new(code, prefix or line, prefix and line or nil, nil,
-    { file = file, line = number, traceback = trace })
-  return err
+  local file, number = M.position(raised.one_line(text))
+  return M.new(code, prefix or text, prefix and text or nil, nil,
+    { file = file, line = number, traceback = traceback })
 end
 
 -- Errors of the core carry the place in our C source, which is of no use to a user; those of scripts

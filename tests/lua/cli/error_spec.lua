@@ -43,6 +43,12 @@ describe('errors of the command line', function()
     local err = errors.from_lua('failed', "a.lua:1: module 'x' not found:\n\tno field\n\tno file")
     assert.equal("a.lua:1: module 'x' not found", err.message)
     assert.truthy(err.traceback:find('no field', 1, true))
+    err = errors.from_library({ code = 'EUSER', message = 'one\ntwo', file = 'p.lua', line = 3,
+      traceback = 'trace' }, 'packer')
+    assert.equal('packer: p.lua:3: one', err.message)
+    assert.equal('packer: p.lua:3: one\ntwo\ntrace', err.traceback)
+    assert.equal('a: b', errors.new('failed', 'a', 'b\n c').message)
+    assert.equal('a: b:', errors.new('failed', 'a', 'b:').message)
   end)
 
   it('show any value that was raised', function()
