@@ -58,6 +58,7 @@ struct incoming {
     int32_t from;
     uint64_t plan_version;
     char *component;
+    /* 0 before there is a letter that has pieces: one without may not know them. */
     uint32_t key_groups;
     /* The letter that is next. */
     uint64_t next;
@@ -630,7 +631,6 @@ incoming_new(struct sl_worker_moves *self, int32_t from, const struct sl_worker_
     move->from = from;
     move->plan_version = letter->plan_version;
     move->component = sl_strdup(letter->component);
-    move->key_groups = letter->key_groups;
     sl_list_push_back(&self->incoming, &move->node);
     return move;
 }
@@ -649,6 +649,9 @@ letter_take(struct sl_worker_moves *self, int32_t from, const struct sl_worker_p
     }
     /* One that has come before is only confirmed again, one that is too early comes again. */
     if (letter->number == move->next && !move->is_complete && move->code == 0) {
+        if (move->key_groups == 0) {
+            move->key_groups = letter->key_groups;
+        }
         move->code = pieces_take(move, letter);
         if (move->code != 0) {
             set_reason(move->reason, sl_err_last()->msg);

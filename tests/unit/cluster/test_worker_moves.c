@@ -221,6 +221,15 @@ test_entries_come_in_parts(void **state)
 }
 
 static void
+test_letters_may_come_without_entries_at_first(void **state)
+{
+    struct fixture *f = *state;
+    begin(f);
+    f->begins_empty = true;
+    assert_moves(f);
+}
+
+static void
 drop_the_second_part(struct sl_worker_pieces *pieces, struct sl_worker_piece *first)
 {
     (void)first;
@@ -432,6 +441,7 @@ main(void)
         TEST(test_entries_that_are_missing_fail_the_update),
         TEST(test_a_target_that_has_got_something_else_fails_the_update),
         TEST(test_entries_come_in_parts),
+        TEST(test_letters_may_come_without_entries_at_first),
         TEST(test_an_entry_without_its_end_fails_the_update),
         TEST(test_an_order_that_is_repeated_sends_nothing_again),
         TEST(test_state_moves_to_the_worker_that_has_it),

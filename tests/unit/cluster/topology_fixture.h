@@ -68,6 +68,7 @@ struct fake_worker {
     uint32_t groups[GROUPS];
     size_t group_count;
     int cursor;
+    bool is_first_ask;
     /* How often it answers that something is in flight, and how often it was asked. */
     int busy_rounds;
     int drains;
@@ -129,6 +130,8 @@ struct fixture {
     bool understates;
     /* Entries come in two parts each. */
     bool has_parts;
+    /* The first answer to an export has no pieces, as when tasks that have no state come first. */
+    bool begins_empty;
     struct sl_list letters;
     int letter_count;
     /* What becomes of a letter before it is under way; unset: nothing. */
@@ -412,6 +415,10 @@ worker_export(void *ctx)
             worker->moves, &(struct sl_worker_export){.code = SL_ENOMEM, .reason = "no room"});
         return;
     }
+    if (worker->fixture->begins_empty && worker->is_first_ask) {
+        sl_worker_moves_exported(worker->moves, &(struct sl_worker_export){.cursor = "0"});
+        return;
+    }
     uint32_t group = worker->groups[worker->cursor / ENTRIES];
     assert_true(worker->counts[group] >= 0);
     entry_of_group(worker, group, -1, &entries, &whole);
@@ -451,6 +458,7 @@ worker_ask(void *ctx, const struct sl_worker_state_of *what, const char *cursor)
     memcpy(worker->groups, what->groups, what->group_count * sizeof(*what->groups));
     worker->group_count = what->group_count;
     worker->cursor = atoi(cursor);
+    worker->is_first_ask = cursor[0] == '\0';
     worker->is_asked = true;
     sl_loop_post(worker->loop, worker_export, worker);
 }
