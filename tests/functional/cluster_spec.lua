@@ -608,6 +608,16 @@ return t
     assert.is_true(codes[2] == 0 or codes[2] == 4, codes[2])
   end)
 
+  it('shrinks from more tasks than its script says, many of them without state', function()
+    ok('submit', script, '--parallelism', 'count=100')
+    assert.equal(97, document('update', 'counts', '--parallelism', 'count=3', '-o', 'json').stopped)
+    ok('kill', 'counts', '--wait', '30s')
+    local outcome_now = outcome()
+    assert.is_true(outcome_now.emitted > 0)
+    assert.equal(outcome_now.emitted, outcome_now.sum)
+    assert.equal(outcome_now.emitted, #outcome_now.acked)
+  end)
+
   it('says who has an update under way', function()
     ok('submit', script, '--parallelism', 'count=2')
     env.USER = 'ann'

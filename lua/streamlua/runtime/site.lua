@@ -226,6 +226,8 @@ local function set_groups(self, plan)
         return nil, last()
       end
       component.groups = groups
+      -- The plan's number, not that of the script: it was submitted with another parallelism, perhaps.
+      self.plan.key_groups = #groups
     end
   end
   return true
