@@ -1,5 +1,5 @@
 -- labels: zookeeper
--- timeout: 400
+-- timeout: 700
 -- Faults against a whole standalone cluster on three ZooKeeper servers: each kind that scripts/chaos draws at
 -- random once, in a fixed order, with its oracles. The deaths of processes alone are in
 -- standalone_zookeeper_spec.lua.
@@ -15,7 +15,7 @@ local OUTAGE_S = 5
 -- Does this harm; pending, with the reason, where it is impossible.
 local function chaos(...)
   local result = process.run({ 'exec', 'scripts/lib/chaos.lua', '--seed', '1', '--zookeeper', '3', '--outage',
-    OUTAGE_S, '--faults', table.concat({ ... }, ',') }, { timeout = 200, env = { TMPDIR = files.folder() } })
+    OUTAGE_S, '--faults', table.concat({ ... }, ',') }, { timeout = 320, env = { TMPDIR = files.folder() } })
   local reason = result.stderr:match('skipped: ([^\n]+)')
   assert.equal(0, result.code, result.stderr)
   if reason then return pending(reason) end
