@@ -1,9 +1,9 @@
 -- scripts/chaos: harm to a topology, and what must be true of it all the same. It is a local one, or runs
 -- in the slots of supervisors, with two masters, on a state folder or on ZooKeeper servers.
 --
--- Every root that was acked must have been seen, every one that was emitted is acked in the end, and none is
--- seen twice without a reason; the plan's version must count the updates that succeeded; in the end no
--- process and nothing stored is left, and nobody listens.
+-- Every root that was acked must have been seen, every one that was emitted is acked in the end, none waits
+-- for its time-out, and none is seen twice without a reason; the plan's version must count the updates that
+-- succeeded; in the end no process and nothing stored is left, and nobody listens.
 
 package.path = 'tests/?.lua;' .. package.path
 
@@ -17,10 +17,11 @@ local transactions = require 'chaos.transactions'
 local zookeeper = require 'support.zookeeper'
 
 local USAGE = 'usage: scripts/chaos [--minutes N] [--seed S] [--supervisors N] [--zookeeper N] [--outage S] '
-  .. '[--faults NAME,NAME...]\n'
+  .. '[--containers N] [--ackers N] [--faults NAME,NAME...]\n'
 
 local function arguments(words)
-  local options = { minutes = 1, seed = os.time(), supervisors = 0, zookeeper = 0, outage = 30, faults = '' }
+  local options = { minutes = 1, seed = os.time(), supervisors = 0, zookeeper = 0, outage = 30, faults = '',
+    containers = 0, ackers = -1 }
   for i = 1, #words, 2 do
     local name = words[i]:match('^%-%-(%a+)$')
     local value = words[i + 1]
@@ -67,6 +68,8 @@ local function kinds()
   local no_servers = options.zookeeper == 0 and 'there is no ZooKeeper'
   local no_ensemble = options.zookeeper < 3 and 'ZooKeeper has one server'
   add(faults.LOCAL, is_standalone and 'it has no daemons')
+  add(faults.WORKERS)
+  add(faults.CONNECTIONS, faults.missing_ss())
   add(faults.STANDALONE, no_cluster)
   add(faults.ZOOKEEPER, no_servers)
   add(faults.ENSEMBLE, no_servers or no_ensemble)
@@ -96,9 +99,9 @@ local function wanted(list)
 end
 
 local function submit()
-  for name, text in pairs({ chaos = topology.SCRIPT,
-    other = topology.SCRIPT:gsub("topology%('chaos'", "topology('other'") }) do
-    process.write_file(('%s/%s.lua'):format(cluster.folder, name), text)
+  for _, name in ipairs({ 'chaos', 'other' }) do
+    process.write_file(('%s/%s.lua'):format(cluster.folder, name),
+      topology.script(name, options.containers, options.ackers > 0 and options.ackers or nil))
   end
   local code, text
   for _ = 1, 50 do
@@ -110,7 +113,7 @@ local function submit()
   if code ~= 0 then error('submit: ' .. text, 0) end
 end
 
-local rounds = 0
+local rounds, present = 0, nil
 
 local function one_round(kind)
   if kind.missing then
@@ -118,12 +121,17 @@ local function one_round(kind)
     return
   end
   local began = Cluster.now()
+  present = kind.name
   local result = kind.fn(cluster)
   local document = cluster:settled('RUNNING')
+  if cluster.is_in_doubt and document.plan_version == cluster.updates + 2 then
+    cluster.updates = cluster.updates + 1
+  end
+  cluster.is_in_doubt = false
   if not is_standalone and document.plan_version ~= cluster.updates + 1 then
     error(('plan %d is in force after %d updates'):format(document.plan_version, cluster.updates), 0)
   end
-  cluster:flows(0.1, 10)
+  cluster:ends(10)
   rounds = rounds + 1
   cluster:say(kind.name, result and 'exit ' .. result or '', ('(%.1f s)'):format(Cluster.now() - began))
 end
@@ -158,8 +166,11 @@ local function finish()
 end
 
 math.randomseed(options.seed)
+if options.containers == 0 then options.containers = math.random(2, 4) end
+if options.ackers < 0 then options.ackers = 2 * math.random(0, 1) end
 local chosen, acked, seen = wanted(kinds()), nil, nil
-cluster:say('seed', options.seed, 'in', cluster.folder)
+cluster:say('seed', options.seed, 'in', cluster.folder, 'with', options.containers, 'containers and', options.ackers,
+  'ackers')
 local is_fine, fault = xpcall(function()
   cluster:begin()
   submit()
@@ -169,10 +180,12 @@ local is_fine, fault = xpcall(function()
   else
     while Cluster.now() - began < options.minutes * 60 do one_round(chosen[math.random(#chosen)]) end
   end
+  present = nil
   acked, seen = finish()
 end, function(raised) return raised:find('^[^\n]+%.lua:%d+:') and debug.traceback(raised) or raised end)
 if not is_fine then
-  io.stderr:write('VIOLATION: ', fault, '\nseed ', options.seed, ', files in ', cluster.folder, '\n')
+  io.stderr:write('VIOLATION: ', present and present .. ': ' or '', fault, '\nseed ', options.seed, ', files in ',
+    cluster.folder, '\n')
   -- How things are then is of more use than how they come to be.
   local is_told, _, _, text = pcall(cluster.run, cluster, 'describe', 'chaos')
   if is_told then io.stderr:write(text, '\n') end

@@ -56,7 +56,109 @@ local function start_update(cluster)
   return cluster:start('update', 'chaos', '--parallelism', 'count=' .. count, '--drain-timeout', '10s')
 end
 
-local function update(cluster) return cluster:updated(start_update(cluster)) end
+-- While nothing is harmed there is no reason to roll it back, or to start a process again that stays.
+local function update_with(start)
+  return function(cluster)
+    local before = cluster:ok('describe', 'chaos').containers
+    local code = cluster:updated(start(cluster))
+    if code == 8 then error('an update without any harm was rolled back', 0) end
+    local now = cluster:settled('RUNNING').containers
+    -- With supervisors a container may move to another one.
+    for _, old in ipairs(cluster.is_standalone and {} or before) do
+      for _, new in ipairs(now) do
+        if old.id == new.id and old.pid ~= new.pid then
+          error(('an update started container %d again'):format(old.id), 0)
+        end
+      end
+    end
+    return code
+  end
+end
+
+local update = update_with(start_update)
+
+local function start_containers(cluster)
+  return cluster:start('update', 'chaos', '--containers', math.random(2, 5), '--drain-timeout', '10s')
+end
+
+local function start_reassign(cluster)
+  return cluster:start('update', 'chaos', '--mode', any({ 'reassign', 'minimal' }), '--drain-timeout', '10s')
+end
+
+-- Does harm at any moment of an update.
+local function while_updated(harm)
+  return function(cluster)
+    local running = any({ start_update, start_containers, start_reassign })(cluster)
+    Cluster.sleep(math.random(0, 1000) / 1000)
+    harm(cluster)
+    return cluster:updated(running)
+  end
+end
+
+-- Several at once, of those that run then.
+local function kill_some(role, count)
+  return function(cluster)
+    local list = cluster:processes(role)
+    for _ = 1, count do
+      if #list > 0 then signal(table.remove(list, math.random(#list)), 'KILL') end
+    end
+  end
+end
+
+-- One that dies again as soon as its successor is there.
+local function kill_again(cluster)
+  for _ = 1, 3 do
+    kill_one('worker')(cluster)
+    Cluster.sleep(math.random(0, 1500) / 1000)
+  end
+end
+
+-- Does harm before spouts are paused, while they are, and when they go on.
+local function while_paused(harm)
+  return function(cluster)
+    local running = cluster:start('deactivate', 'chaos')
+    Cluster.sleep(math.random(0, 200) / 1000)
+    harm(cluster)
+    running:wait()
+    if math.random(2) == 1 then cluster:settled('PAUSED') end
+    running = cluster:start('activate', 'chaos')
+    Cluster.sleep(math.random(0, 200) / 1000)
+    harm(cluster)
+    running:wait()
+    cluster:run('activate', 'chaos')
+  end
+end
+
+-- A command in the network of a process.
+local SS = 'nsenter --net=/proc/%s/ns/net ss %s 2>/dev/null'
+
+--- Why connections can not be broken here; nil where they can.
+function M.missing_ss()
+  if os.execute(SS:format('self', '-K dport = :1') .. ' >/dev/null') ~= 0 then
+    return 'connections of others can not be broken here'
+  end
+end
+
+-- Breaks all connections of a worker, some times; both ends see it.
+local function break_connections(cluster)
+  local pid = any(cluster:processes('worker')).pid
+  for _ = 1, math.random(5) do
+    local pipe = io.popen(SS:format(pid, '-Htnp state established'))
+    for line in pipe:lines() do
+      local own, other = line:match(':(%d+)%s+%S+:(%d+)%s')
+      if line:find(('pid=%d,'):format(pid), 1, true) then
+        os.execute(SS:format(pid, ('-K sport = :%s dport = :%s'):format(own, other)) .. ' >/dev/null')
+      end
+    end
+    pipe:close()
+    Cluster.sleep(math.random(0, 300) / 1000)
+  end
+end
+
+local function restart_container(cluster)
+  local container = any(cluster:ok('describe', 'chaos').containers)
+  cluster:run('restart', 'chaos', '--container', container.id)
+end
 
 local function pause_and_resume(cluster)
   cluster:run('deactivate', 'chaos')
@@ -81,9 +183,31 @@ M.LOCAL = {
   { 'stop the topology master', stop_one('topology-master') },
   { 'kill a worker and the topology master', both(kill_one('worker'), kill_one('topology-master')) },
   { 'kill the guardian and the topology master', kill_guardian_and_master },
-  { 'restart a container', function(cluster) cluster:run('restart', 'chaos', '--container', '1') end },
+  { 'restart a container', restart_container },
   { 'pause and resume', pause_and_resume },
   { 'update', update, weight = 3 },
+}
+
+--- To the workers of topologies of both kinds.
+M.WORKERS = {
+  { 'kill two workers', kill_some('worker', 2) },
+  { 'kill all workers', kill_some('worker', 9) },
+  { 'kill a worker again and again', kill_again },
+  { 'kill a worker during an update', while_updated(kill_one('worker')), weight = 3 },
+  { 'kill two workers during an update', while_updated(kill_some('worker', 2)) },
+  { 'kill the topology master during an update', while_updated(kill_one('topology-master')) },
+  { 'kill a worker and the topology master during an update',
+    while_updated(both(kill_one('worker'), kill_one('topology-master'))), weight = 2 },
+  { 'restart a container during an update', while_updated(restart_container) },
+  { 'kill a worker while paused', while_paused(kill_one('worker')), weight = 2 },
+  { 'update to other containers', update_with(start_containers) },
+  { 'update that moves tasks', update_with(start_reassign) },
+}
+
+--- To their connections.
+M.CONNECTIONS = {
+  { 'break connections', break_connections, weight = 2 },
+  { 'break connections during an update', while_updated(break_connections), weight = 2 },
 }
 
 -- Fault functions of daemons.

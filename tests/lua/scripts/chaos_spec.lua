@@ -5,6 +5,7 @@ package.path = 'scripts/lib/?.lua;' .. package.path
 
 local files = require 'support.files'
 local process = require 'support.process'
+local testing = require 'streamlua.testing'
 local topology = require 'chaos.topology'
 local transactions = require 'chaos.transactions'
 
@@ -54,10 +55,53 @@ describe('the oracle of roots', function()
     assert.error_matches(check, '101 roots of source 0 were never acked')
   end)
 
+  it('finds a root that was open while later ones ended', function()
+    written.waits = { '1-2' }
+    assert.error_matches(check, '1 roots had no end when %d+ later ones had, one of them 1%-2')
+  end)
+
   it('does not read a line that its writer did not end', function()
     files.write('seen', '1-1\n1-2\n1-3\n1-')
     written.seen = nil
     assert.equal(3, (check()))
+  end)
+end)
+
+describe('the topology of scripts/chaos', function()
+  local RELAY = [[
+local relay = streamlua.bolt {
+  fields = { 'root' },
+  manual_ack = true,
+  execute = function(self, tuple, collector)
+    if tuple.root:find('%%-5$') and not self.is_harmed then
+      self.is_harmed = true
+      HARM
+    else
+      collector:ack(tuple)
+    end
+  end,
+}
+]]
+
+  -- What it writes down of roots that wait, when this happens to one of them and 1,000 later ones are acked.
+  local function waits_after(harm)
+    local text, count = topology.script('chaos', 1):gsub(tostring(topology.LATER), '500')
+    assert.equal(1, count)
+    text, count = text:gsub('local relay = .-\n}\n', (RELAY:gsub('HARM', harm)))
+    assert.equal(1, count)
+    local cluster = testing.cluster()
+    cluster:run(files.write('chaos.lua', text), { set = { folder = files.folder() }, deactivated = true })
+    cluster:activate():kill()
+    assert.matches('\n0%-900\n', process.read_file(files.folder() .. '/acked'))
+    return process.read_file(files.folder() .. '/waits')
+  end
+
+  it('writes down a root of which nobody is told', function()
+    assert.equal('0-5\n', waits_after(''))
+  end)
+
+  it('writes down none that fails and is emitted again', function()
+    assert.equal('', waits_after('collector:fail(tuple)'))
   end)
 end)
 
