@@ -400,13 +400,18 @@ container_ended(void *ctx, int32_t id, const char *text)
     if (self->phase != SL__TM_LEADING) {
         return;
     }
-    if (worker == NULL || !worker->is_restarting) {
+    if (worker == NULL) {
+        /* Of an update that a topology master before this one had begun: nobody wants it. */
+        if (self->update == NULL) {
+            self->options.launcher.remove_containers(self->options.launcher.self, &id, 1);
+        }
+        return;
+    }
+    if (!worker->is_restarting) {
         sl__tm_event(self, "container %d ended (%s) and is started again", id, text);
     }
-    if (worker != NULL) {
-        note_early_end(worker, text);
-        sl__tm_worker_lost(worker, text);
-    }
+    note_early_end(worker, text);
+    sl__tm_worker_lost(worker, text);
 }
 
 static void

@@ -171,7 +171,10 @@ is_settled(struct fixture *f, bool is_active)
            all_active(f, is_active);
 }
 
-/* Workers that no plan has are told so and end; nothing else runs than the plan says. */
+/*
+ * Workers that no plan has are told so and end.  Their launcher starts them again, and is told not
+ * to.
+ */
 static void
 end_strangers(struct fixture *f, int32_t containers)
 {
@@ -179,7 +182,8 @@ end_strangers(struct fixture *f, int32_t containers)
         struct fake_worker *worker = &f->workers[i];
         if (worker->is_alive && worker->container > containers) {
             UNTIL(f, worker->rejections > 0 || !worker->is_alive);
-            worker_die(worker);
+            launcher_restart(f, worker->container);
+            UNTIL(f, worker_of(f, worker->container) == NULL);
         }
     }
 }
