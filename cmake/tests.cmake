@@ -52,8 +52,7 @@ function(sl_add_test)
   if("functional" IN_LIST labels)
     list(REMOVE_ITEM labels unit)
   endif()
-  # CI runs the short Lua specs with a garbage collection at every chance, too.
-  if(SL_SANITIZED OR (T_LABEL STREQUAL "lua" AND "short" IN_LIST labels))
+  if(SL_SANITIZED)
     math(EXPR timeout "${timeout} * 3")
   endif()
   # The dear ones first, so that in the end nobody waits for a single long one. Those on ZooKeeper wait for
