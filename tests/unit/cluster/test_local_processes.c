@@ -2,6 +2,7 @@
 #include "cluster/local_processes.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "loop/process.h"
@@ -80,7 +81,10 @@ int
 main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], SL_ROLE_GUARDIAN) == 0) {
-        pause();
+        /* Not when the test was killed, either. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) {
+            pause();
+        }
         return 0;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
