@@ -11,19 +11,12 @@ adopt_early(struct sl_executor *self, struct sl__task *task)
     struct sl__queue waiting = self->early;
     self->early = (struct sl__queue){NULL, NULL};
     while (waiting.first != NULL) {
-        struct sl__batch *batch = waiting.first;
-        waiting.first = batch->next;
+        struct sl__batch *batch = sl__queue_pop(&waiting);
         if (batch->io.dest == task->io.id) {
             sl__task_enqueue(task, batch);
             continue;
         }
-        batch->next = NULL;
-        if (self->early.last != NULL) {
-            self->early.last->next = batch;
-        } else {
-            self->early.first = batch;
-        }
-        self->early.last = batch;
+        sl__queue_push(&self->early, batch);
     }
 }
 

@@ -214,30 +214,6 @@ sl__remote_charge(size_t bytes, uint32_t window)
 }
 
 static inline void
-sl__queue_push(struct sl__queue *queue, struct sl__batch *batch)
-{
-    batch->next = NULL;
-    if (queue->last != NULL) {
-        queue->last->next = batch;
-    } else {
-        queue->first = batch;
-    }
-    queue->last = batch;
-}
-
-static inline struct sl__batch *
-sl__queue_pop(struct sl__queue *queue)
-{
-    struct sl__batch *batch = queue->first;
-    queue->first = batch->next;
-    if (queue->first == NULL) {
-        queue->last = NULL;
-    }
-    batch->next = NULL;
-    return batch;
-}
-
-static inline void
 sl__letters_push(struct sl__letters *list, struct sl__letter *letter)
 {
     letter->next = NULL;

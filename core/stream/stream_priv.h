@@ -680,6 +680,31 @@ struct sl__task *sl__ready_pick(struct sl_executor *executor, int32_t above_rank
 /* Makes a turn of a bolt whose input has ended, or reports that all tasks have finished. */
 bool sl__finish_turn(struct sl_executor *executor, struct sl_turn *turn);
 
+/* Queues of batches. A pop is of a queue that is not empty. */
+static inline void
+sl__queue_push(struct sl__queue *queue, struct sl__batch *batch)
+{
+    batch->next = NULL;
+    if (queue->last != NULL) {
+        queue->last->next = batch;
+    } else {
+        queue->first = batch;
+    }
+    queue->last = batch;
+}
+
+static inline struct sl__batch *
+sl__queue_pop(struct sl__queue *queue)
+{
+    struct sl__batch *batch = queue->first;
+    queue->first = batch->next;
+    if (queue->first == NULL) {
+        queue->last = NULL;
+    }
+    batch->next = NULL;
+    return batch;
+}
+
 /* park.c */
 /* One step of a short spin. */
 static inline void

@@ -26,11 +26,8 @@ static void
 queue_free(struct sl__task *self, struct sl__queue *queue)
 {
     while (queue->first != NULL) {
-        struct sl__batch *batch = queue->first;
-        queue->first = batch->next;
-        sl__batch_give(self->executor, batch);
+        sl__batch_give(self->executor, sl__queue_pop(queue));
     }
-    queue->last = NULL;
 }
 
 void
@@ -84,13 +81,7 @@ sl__executor_deliver(struct sl_executor *executor, struct sl__batch *batch)
     if (deliver_is_vain(executor, batch)) {
         return;
     }
-    batch->next = NULL;
-    if (executor->early.last != NULL) {
-        executor->early.last->next = batch;
-    } else {
-        executor->early.first = batch;
-    }
-    executor->early.last = batch;
+    sl__queue_push(&executor->early, batch);
 }
 
 static void
@@ -113,14 +104,7 @@ ready_push(struct sl__task *self)
 void
 sl__task_enqueue(struct sl__task *self, struct sl__batch *batch)
 {
-    struct sl__queue *queue = batch->outbox->is_cyclic ? &self->inner : &self->input;
-    batch->next = NULL;
-    if (queue->last != NULL) {
-        queue->last->next = batch;
-    } else {
-        queue->first = batch;
-    }
-    queue->last = batch;
+    sl__queue_push(batch->outbox->is_cyclic ? &self->inner : &self->input, batch);
     sl__publish(&self->queued, self->queued + batch->io.count);
     __atomic_store_n(&self->is_quiet, 0, __ATOMIC_SEQ_CST);
     ready_push(self);

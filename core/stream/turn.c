@@ -90,13 +90,9 @@ head_queue(struct sl__task *task)
 }
 
 static void
-queue_pop(struct sl_executor *self, struct sl__task *task, struct sl__queue *queue)
+batch_end(struct sl_executor *self, struct sl__task *task, struct sl__queue *queue)
 {
-    struct sl__batch *batch = queue->first;
-    queue->first = batch->next;
-    if (queue->first == NULL) {
-        queue->last = NULL;
-    }
+    struct sl__batch *batch = sl__queue_pop(queue);
     struct sl__outbox *outbox = batch->outbox;
     if (batch->mark != 0) {
         sl__task_marked(task, outbox, batch->mark);
@@ -117,7 +113,7 @@ sl__task_has_records(struct sl_executor *self, struct sl__task *task)
         if (queue->first->io.count > 0) {
             return true;
         }
-        queue_pop(self, task, queue);
+        batch_end(self, task, queue);
     }
 }
 
@@ -286,7 +282,7 @@ sl_batch_end(struct sl_executor *self, struct sl_turn *turn, int32_t count, uint
     sl__publish(&task->queued, task->queued - count);
     cost_update(task, taken, count);
     if (batch->io.count == 0) {
-        queue_pop(self, task, queue);
+        batch_end(self, task, queue);
     }
     ready_again(self, task);
     self->idle_since_ns = self->now_ns;
